@@ -30,6 +30,7 @@ mod doctor;
 mod documents;
 mod doors;
 mod dry_run;
+mod erasing;
 mod experiments;
 mod explain;
 mod health;

@@ -36,12 +36,12 @@ mod watched;
 pub use effective::{Effective, Origin, Shown, effective};
 pub use experiment::{ArmConfig, ArmPolicy, ExperimentConfig};
 pub use followed::{EXPERIMENT, NotWritten, followed, write_followed};
-pub use keys::{SQLITE, schema};
+pub use keys::{MOST_DAYS, SQLITE, schema};
 pub use policy::{PolicyConfig, PolicyLimits};
 pub use secret::{Secret, is_credential};
 pub use sections::{
     Feedback, HealthConfig, HourlyConfig, LedgerConfig, LimitsConfig, MraConfig, PresenceConfig, QueueConfig,
-    QueueMode, ToolStyle,
+    QueueMode, SessionsConfig, ToolStyle,
 };
 pub use shape::Problem;
 pub use slack::SlackSettings;
@@ -93,6 +93,8 @@ pub struct Config {
     pub health: HealthConfig,
     /// How long the ledger is kept.
     pub ledger: LedgerConfig,
+    /// How long conversations are kept.
+    pub sessions: SessionsConfig,
     /// The key of the API of [`whose`](Config::whose) provider, if the file has one.
     pub api_key: Option<Secret>,
     /// The address of that API, if it is not the default one.
@@ -240,6 +242,7 @@ impl Config {
             presence: part(&root, "presence")?.unwrap_or_default(),
             health: part(&root, "health")?.unwrap_or_default(),
             ledger: part(&root, "ledger")?.unwrap_or_default(),
+            sessions: part(&root, "sessions")?.unwrap_or_default(),
         };
         problems.extend(warnings.into_iter().map(|what| Problem { what, is_grave: false }));
         Ok(config)

@@ -20,6 +20,7 @@ use crate::{
     turn,
 };
 
+mod aging;
 mod changes;
 mod deaf;
 mod found;
@@ -78,6 +79,7 @@ impl Gateway {
         let sweeping = dispatcher.start().await?;
         let following = tokio::spawn(live::keep_following(Arc::clone(&services.experiment)));
         let adopting = tokio::spawn(learnt::keep_adopting(Arc::clone(services)));
+        let aging = tokio::spawn(aging::keep_erasing(Arc::clone(services)));
         let (presses, over) = (Presses::new(services, dispatcher), services.stop.child_token());
         let pressed = presses.news();
         let pressing = tokio::spawn(presses.keep_taking(over.clone()));
@@ -97,7 +99,7 @@ impl Gateway {
         over.cancel();
         let _ = pressing.await;
         // These tasks hold the services, and the ledger writes its last events when it is dropped.
-        for task in [following, adopting] {
+        for task in [following, adopting, aging] {
             task.abort();
             let _ = task.await;
         }

@@ -70,6 +70,7 @@ mod receipts;
 mod reset;
 mod restore;
 mod restored;
+mod retention;
 mod schema;
 mod sent_arms;
 mod sessions;
@@ -129,8 +130,9 @@ pub use presses::{JudgedAtom, Pressed, VerdictSource};
 pub use proposals::{Ends, Proposal, ProposalVerdict, is_meant};
 pub use receipt::{Before, Budget, Calibrated, Decider, Digest, FoundAtom, Layer, Plan, Receipt, Receipts, Reference};
 pub use receipts::Replayable;
-pub use reset::Cut;
+pub use reset::{Cut, TURN_WAIT};
 pub use restore::Restored;
+pub use retention::{ErasedConversation, OwnTexts};
 pub use sent_arms::{ExperimentId, SentArm};
 pub use types::{
     Answered, BeginOutcome, Begun, CalledOff, CaseEntry, EscalationUpdate, FoldEdit, Hold, Lease, Live, LiveEntry,

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     calibration::Calibration,
-    config::{self, Config, LedgerConfig},
+    config::{self, Config, LedgerConfig, SessionsConfig},
     front::{
         Front, FrontError,
         console::{Chat, Lines, Opening},
@@ -114,6 +114,8 @@ impl Run {
         let mut notes = Vec::new();
         if is_dry_run()? {
             notes.push(Notice::DryRun(DRY_RUN));
+            // It erases nothing.
+            config.sessions = SessionsConfig::default();
         }
         let connection = self.choose_front(&config, terminal, &mut notes)?;
         logging::start(matches!(connection, Connection::Chat), context.json, config.language);

@@ -1,5 +1,6 @@
-//! `sessions list|show|reset|parked|retry|export|import`: conversations, whether the gateway is running or not.
+//! `sessions list|show|reset|erase|parked|retry|export|import`: conversations, whether the gateway is running or not.
 
+mod erase;
 pub(super) mod export;
 mod import;
 mod parked;
@@ -25,6 +26,8 @@ pub(super) enum SessionsCommand {
     Show(show::Show),
     /// Empty or shorten a conversation's live window; its archive is kept
     Reset(reset::Reset),
+    /// Erase conversations for good, with their archive
+    Erase(erase::Erase),
     /// List messages that could not be answered and were parked
     Parked,
     /// Retry parked messages
@@ -51,6 +54,7 @@ impl SessionsCommand {
             SessionsCommand::List => block_on(async { list(context, &store()?).await }),
             SessionsCommand::Show(show) => block_on(async { show.run(context, &store()?).await }),
             SessionsCommand::Reset(reset) => block_on(async { reset.run(context, &store()?).await }),
+            SessionsCommand::Erase(erase) => block_on(async { erase.run(context, &store()?).await }),
             SessionsCommand::Parked => block_on(async { parked::list(context, &store()?).await }),
             SessionsCommand::Retry(retry) => retry.run(context),
             SessionsCommand::Export(export) => block_on(async { export.run(context, &store()?).await }),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{
     HealthConfig, HourlyConfig, LedgerConfig, LimitsConfig, MraConfig, PolicyConfig, PolicyLimits, PresenceConfig,
-    QueueConfig, VERSION,
+    QueueConfig, SessionsConfig, VERSION,
     experiment::{LONGEST_NAME, MAX_WEIGHT, is_name},
     shape::{Key, Shape, Unknown, plainly},
     slack,
@@ -24,6 +24,9 @@ pub const SQLITE: &str = "sqlite";
 
 /// A hundred years: nobody means a larger number of months.
 const MOST_MONTHS: u64 = 1_200;
+
+/// A hundred years, too.
+pub const MOST_DAYS: u64 = 36_500;
 
 /// The whole file.
 pub fn file() -> Shape {
@@ -79,6 +82,7 @@ pub fn keys() -> Vec<Key> {
         Key::new("presence", Shape::object(presence()), "What people are told when the gateway is away.").or_null(),
         Key::new("health", Shape::object(health()), "Where health probes are answered.").or_null(),
         Key::new("ledger", Shape::object(ledger()), "How long the ledger is kept.").or_null(),
+        Key::new("sessions", Shape::object(sessions()), "How long conversations are kept.").or_null(),
         Key::new("github", Shape::Kept, "pmk's; kept, not used."),
         Key::new("review", Shape::Kept, "pmk's; kept, not used."),
     ]
@@ -267,6 +271,20 @@ fn ledger() -> Vec<Key> {
             "keepMonths",
             Shape::Whole(1..=MOST_MONTHS),
             "For how many months files are kept, including the current one; without it, all are kept.",
+        )
+        .or_null(),
+    ]
+}
+
+fn sessions() -> Vec<Key> {
+    let SessionsConfig { keep_days: None } = SessionsConfig::default() else {
+        unreachable!("all are kept unless told")
+    };
+    vec![
+        Key::new(
+            "keepDays",
+            Shape::Whole(1..=MOST_DAYS),
+            "For how many days a conversation is kept in which nobody writes any more; without it, all are kept.",
         )
         .or_null(),
     ]

@@ -165,6 +165,14 @@ pub struct LedgerConfig {
     pub keep_months: Option<NonZeroU32>,
 }
 
+/// How long conversations are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct SessionsConfig {
+    /// For how many days a conversation is kept in which nobody writes any more; without it, all are kept.
+    pub keep_days: Option<NonZeroU32>,
+}
+
 /// How many questions to others are allowed per hour, for one person and for one conversation.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]

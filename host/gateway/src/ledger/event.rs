@@ -421,6 +421,15 @@ pub enum Event {
     /// Files of the ledger were deleted, because their months are no longer kept.
     #[serde(rename = "ledger.forgotten")]
     LedgerForgotten { files: Vec<String>, keep_months: u32 },
+    /// Conversations were erased, because nobody had written in them for longer than they are kept.
+    #[serde(rename = "sessions.forgotten")]
+    SessionsForgotten {
+        /// Conversations that were erased.
+        sessions: usize,
+        /// Messages of their archives.
+        messages: usize,
+        keep_days: u32,
+    },
     /// The store's file was deleted, replaced or emptied while it was open, and the gateway ended.
     #[serde(rename = "store.lost")]
     StoreLost { reason: String },

@@ -108,10 +108,15 @@ pub(super) fn forget(conn: &Connection, turn: TurnId) -> Result<(), Fault> {
     let mut of_turn = conn.prepare_cached(OF_TURN)?;
     let ids: Vec<i64> = of_turn.query_map([turn.0], |row| row.get(0))?.collect::<Result<_, _>>()?;
     for id in ids {
-        index::remove(conn, id)?;
-        conn.prepare_cached(FORGET)?.run([id])?;
+        forget_message(conn, id)?;
     }
     Ok(conn.prepare_cached(FORGET_MESSAGES)?.run([turn.0])?)
+}
+
+/// Removes a message from archive and index.
+pub(super) fn forget_message(conn: &Connection, id: i64) -> Result<(), Fault> {
+    index::remove(conn, id)?;
+    Ok(conn.prepare_cached(FORGET)?.run([id])?)
 }
 
 /// Numbers and indexes all messages stored before there was a searchable archive. Reads one message at a time.

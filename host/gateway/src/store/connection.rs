@@ -54,6 +54,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0028_sizes.sql"),
     include_str!("migrations/0029_in_person.sql"),
     include_str!("migrations/0030_promoted.sql"),
+    include_str!("migrations/0031_erasing.sql"),
 ];
 
 /// The migration that gives conversations a searchable archive; messages stored before it have to be added to the

@@ -76,6 +76,9 @@ pub enum StoreError {
     /// Another process is working on the conversation.
     #[error("`{key}` is being processed by {owner}")]
     Leased { key: SessionKey, owner: String },
+    /// The conversation has messages that are not answered yet.
+    #[error("`{0}` has messages that are not answered yet")]
+    Unanswered(SessionKey),
     /// The lease expired, or a `run` that started meanwhile made it void.
     #[error("`{key}` was taken over by someone else")]
     LeaseLost { key: SessionKey },
@@ -175,6 +178,7 @@ impl StoreError {
             | StoreError::Unusable { .. }
             | StoreError::InUse { .. }
             | StoreError::Leased { .. }
+            | StoreError::Unanswered(_)
             | StoreError::LeaseLost { .. }
             | StoreError::Changed => StoreErrorKind::Passing,
             StoreError::Damaged { .. }
@@ -272,6 +276,9 @@ impl StoreError {
             StoreError::Io { .. } => Some("check the disk, and that you own the file and can write to it"),
             StoreError::Busy { .. } => Some("close other programs that have the file open"),
             StoreError::Leased { .. } => Some("try again when its current turn is finished"),
+            StoreError::Unanswered(_) => {
+                Some("try again once they are answered; `pmk-host status` shows what is in their way")
+            }
             StoreError::LeaseLost { .. } | StoreError::Changed => Some("try again"),
             StoreError::UnknownSession(_) => Some("list all conversations with `pmk-host sessions list`"),
             StoreError::Exists(_) => Some("`--replace` empties its live window first; its archive stays"),

@@ -329,6 +329,19 @@ impl Receipt {
 }
 
 impl Receipt {
+    /// Returns all texts but those that belong to the gateway: system prompt, tools and settings.
+    pub(super) fn said(&self) -> impl Iterator<Item = &Digest> {
+        let messages = self.before.messages.iter().filter_map(|message| match message {
+            Reference::Text { text } | Reference::Reduced(_, text) | Reference::AddedReduced(_, text) => Some(text),
+            Reference::Whole(_) | Reference::Added(_) => None,
+        });
+        let plans = self.plan.iter().flat_map(|Plan { replaced, marker, recall, .. }| {
+            let replaced = replaced.iter().map(|(_, text)| text);
+            replaced.chain(marker.iter().map(|(text, _)| text)).chain(recall)
+        });
+        messages.chain(plans).chain(&self.before.marker).chain(&self.background)
+    }
+
     /// Returns the texts that reveal a message of the archive: its reduced forms, and blocks that have shown it
     /// again.
     pub(super) fn texts_of(&self, id: i64) -> Vec<Digest> {
@@ -389,6 +402,11 @@ pub(super) fn erase_texts_of(conn: &Connection, session: SessionId, id: i64) -> 
             texts.extend(receipt.texts_of(id));
         }
     }
+    erase_texts(conn, &texts)
+}
+
+/// Erases these texts.
+pub(super) fn erase_texts(conn: &Connection, texts: &[Digest]) -> Result<(), Fault> {
     let mut erase = conn.prepare_cached(ERASE_TEXT)?;
     for text in texts {
         erase.run([&*text.0])?;

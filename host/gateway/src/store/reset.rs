@@ -7,7 +7,7 @@ use pmk_core::{SessionKey, structure::Structure};
 use super::{Store, StoreError, lease, sql::params, window};
 
 /// How long a command waits for a turn that is under way.
-pub(super) const TURN_WAIT: Duration = Duration::from_secs(5);
+pub const TURN_WAIT: Duration = Duration::from_secs(5);
 
 pub(super) const EMPTY_LIVE: &str = "DELETE FROM live WHERE session_id = ?1";
 pub(super) const FORGET_DROPPED: &str =

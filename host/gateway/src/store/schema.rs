@@ -22,6 +22,7 @@ const SCHEMAS: &[Schema] = &[
     (28, include_str!("migrations/postgres/0028_sizes.sql")),
     (29, include_str!("migrations/postgres/0029_in_person.sql")),
     (30, include_str!("migrations/postgres/0030_promoted.sql")),
+    (31, include_str!("migrations/postgres/0031_erasing.sql")),
 ];
 
 /// Programs that know this version or a later one can work on the latest schema beside current ones: later versions

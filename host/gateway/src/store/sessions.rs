@@ -10,19 +10,28 @@ use super::{
 };
 use crate::ids::SessionId;
 
+/// Whether a conversation has anything: one that was erased has not.
+macro_rules! has_content {
+    () => {
+        "(EXISTS (SELECT 1 FROM message m WHERE m.session_id = s.id)
+          OR EXISTS (SELECT 1 FROM inbox i WHERE i.session_id = s.id AND i.message IS NOT NULL))"
+    };
+}
+pub(super) use has_content;
+
 macro_rules! summary {
-    ($end:literal) => {
+    ($($end:tt)*) => {
         concat!(
             "SELECT s.key, s.turns, s.dropped_turns, s.marker, s.active_at,
                     (SELECT count(*) FROM live l WHERE l.session_id = s.id) AS live_messages,
                     (SELECT CAST(coalesce(sum(tokens), 0) AS BIGINT) FROM live l WHERE l.session_id = s.id) AS live_tokens,
                     (SELECT count(*) FROM message m WHERE m.session_id = s.id) AS messages
              FROM session s ",
-            $end
+            $($end)*
         )
     };
 }
-const SUMMARIES: &str = summary!("ORDER BY s.active_at DESC, s.id DESC");
+const SUMMARIES: &str = summary!("WHERE ", has_content!(), " ORDER BY s.active_at DESC, s.id DESC");
 pub(super) const SUMMARY: &str = summary!("WHERE s.key = ?1");
 pub(super) const FIND_SESSION: &str = "SELECT id FROM session WHERE key = ?1";
 pub(super) const LIVE_MESSAGES: &str = concat!(
@@ -40,7 +49,7 @@ pub(super) const ALL_MESSAGES: &str = concat!(
 );
 
 impl Store {
-    /// Returns every conversation, the most recently active first.
+    /// Returns every conversation that is not erased, the most recently active first.
     ///
     /// # Errors
     /// The store cannot be read.

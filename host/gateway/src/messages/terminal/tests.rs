@@ -16,6 +16,7 @@ const NOT_SAID: &[&str] = &[
     "Open questions",
     "Say: ok",
     "Still open",
+    "a receipt",
     "application/json; charset=utf-8",
     "cargo component",
     "earlier summary",
@@ -25,6 +26,7 @@ const NOT_SAID: &[&str] = &[
     "memory allocation of ",
     "mra ask {} {}",
     "npm run build",
+    "pmk-host sessions erase",
     "policies loaded",
     "pooling allocator",
     "prompt is too long: {} tokens > {} maximum",
@@ -72,8 +74,8 @@ fn wants_a_row(text: &str, is_label: bool) -> bool {
 }
 
 /// How statements, and parts of them, are recognized.
-const OF_STATEMENTS: [&str; 8] =
-    ["SELECT ", "INSERT INTO ", "BEGIN I", "BEGIN;", "SET LOCAL ", "ORDER BY", " DESC", "pg_advisory"];
+const OF_STATEMENTS: [&str; 9] =
+    ["SELECT ", "INSERT INTO ", "BEGIN I", "BEGIN;", "SET LOCAL ", "ORDER BY", " DESC", " RETURNING ", "pg_advisory"];
 
 /// A text as its row has it: a heading without its `#`, an indented text without the indent.
 fn row_of(text: &str) -> &str {

@@ -18,7 +18,8 @@ pub(in crate::store::tests) async fn say(
 ) -> SessionId {
     let inbox = accept(store, key, event_id).await;
     let open = ask(store, inbox).await;
-    store.record(open.turn, recorded(question, answer), NOW).await.unwrap();
+    let recorded = Recorded { revision: open.live.revision, ..recorded(question, answer) };
+    store.record(open.turn, recorded, NOW).await.unwrap();
     store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
     open.session
 }

@@ -19,6 +19,7 @@ mod presence;
 mod presses;
 mod receipts;
 mod repeats;
+mod retention;
 mod seeds;
 mod uses;
 mod windows;

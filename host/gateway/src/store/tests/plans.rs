@@ -4,7 +4,7 @@ use super::*;
 use crate::store::{
     archive, asked, atom_files, calibrations, cases, changes, connection::CACHED_STATEMENTS, dump, erase, escalations,
     events, experiments, following, handed_on, in_person, intake, lease, presence, presses, proposals, receipts, reset,
-    restore, sessions, tools, turns, uses, window,
+    restore, retention, sessions, tools, turns, uses, window,
 };
 
 /// Every statement of a turn, and of a command on one conversation.
@@ -225,6 +225,21 @@ const BY_INDEX: &[&str] = &[
     images::SIZE,
     images::FORGET,
     receipt::ERASE_TEXT,
+    retention::HOLDS,
+    retention::UNANSWERED,
+    retention::FORGET_PARKED,
+    retention::FORGET_EDITED,
+    retention::FORGET_READINGS,
+    retention::FORGET_PARTS,
+    retention::FORGET_PROPOSALS,
+    retention::FORGET_IMAGES,
+    retention::FORGET_ASKED,
+    retention::FORGET_APART,
+    retention::FORGET_SIZES,
+    retention::LAST_MESSAGES,
+    retention::LEAVE_CASE,
+    retention::KEEP_NOTE,
+    retention::FORGET_MESSAGE,
     dump::SESSION,
     dump::MESSAGES,
     dump::LIVE,

@@ -4,7 +4,7 @@ use pmk_policy::Identity;
 
 use super::*;
 
-fn receipt(call: u32, receipts: &mut Receipts, messages: Vec<Reference>) -> Receipt {
+pub(super) fn receipt(call: u32, receipts: &mut Receipts, messages: Vec<Reference>) -> Receipt {
     let decided_by = Decider { name: "standard.recency".into(), sha256: Some("c0ffee".into()) };
     let policy = Identity { name: "standard.recency".into(), version: "1.0".into(), sha256: "c0ffee".into() };
     Receipt {

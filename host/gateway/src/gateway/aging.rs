@@ -1,0 +1,54 @@
+//! Erases conversations in which nobody has written for longer than they are kept.
+
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
+
+use crate::{
+    ledger::Event,
+    services::Services,
+    store::{StoreError, StoreErrorKind},
+};
+
+const LOOK_EVERY: Duration = Duration::from_secs(60 * 60);
+
+/// Erases them now and once an hour, for as long as it is polled.
+pub(super) async fn keep_erasing(services: Arc<Services>) {
+    let Some(days) = services.config.sessions.keep_days else { return };
+    loop {
+        if let Err(error) = erase(&services, days).await {
+            tracing::warn!(%error, "conversations that are no longer kept could not be erased; this is tried again in an hour");
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+async fn erase(services: &Services, days: NonZeroU32) -> Result<(), StoreError> {
+    let store = &services.store;
+    let keys = store.idle_conversations(days.get(), services.now_ms()).await?;
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let texts = store.own_texts(keys.clone()).await?;
+    let (mut sessions, mut messages) = (0, 0);
+    let mut failed = None;
+    for key in keys {
+        match store.erase_conversation(&key, &texts, Duration::ZERO, services.now_ms()).await {
+            Ok(erased) => (sessions, messages) = (sessions + 1, messages + erased.messages),
+            // It is not idle any more, or another host erases it.
+            Err(StoreError::Leased { .. } | StoreError::LeaseLost { .. } | StoreError::Unanswered(_)) => {}
+            Err(error) if error.kind() == StoreErrorKind::Stuck => {
+                tracing::warn!(%error, "`{key}` could not be erased");
+            }
+            Err(error) => {
+                failed = Some(error);
+                break;
+            }
+        }
+    }
+    if sessions > 0 {
+        tracing::info!(
+            "conversations are kept for {days} days after the last message; erased: {sessions}, with {messages} messages"
+        );
+        services.ledger.note(Event::SessionsForgotten { sessions, messages, keep_days: days.get() });
+    }
+    failed.map_or(Ok(()), Err)
+}

@@ -1,0 +1,115 @@
+//! Conversations that are erased: by an operator, and by their age.
+
+use serde_json::json;
+
+use crate::support::{Home, Running, finish, of_type, question, replies};
+
+const KEY: &str = "console:dm:U1";
+const RUN: [&str; 5] = ["run", "--model", "sim", "--front", "console"];
+
+fn store(home: &Home) -> rusqlite::Connection {
+    rusqlite::Connection::open(home.path().join("gateway/pmk-host.db")).expect("the store")
+}
+
+/// A question of this person.
+fn from(user: &str, event_id: &str, text: &str) -> String {
+    json!({"user": user, "event_id": event_id, "text": text}).to_string()
+}
+
+/// A home with two conversations.
+fn two() -> Home {
+    let home = Home::new();
+    let said = [from("U1", "Ev1", "The launch is on Friday."), from("U2", "Ev2", "The budget is 40.")].join("\n");
+    home.run(&RUN, &said).ok();
+    home
+}
+
+fn listed(home: &Home) -> Vec<String> {
+    let sessions = home.run(&["--json", "sessions", "list"], "").ok().json();
+    let keys =
+        sessions.as_array().expect("a list").iter().map(|session| session["key"].as_str().expect("a key").into());
+    keys.collect()
+}
+
+#[test]
+fn an_erased_conversation_is_gone_while_the_gateway_runs_and_starts_over() {
+    let home = two();
+    let mut gateway = Running::start(home.command(&RUN));
+    assert!(gateway.say(&question("Ev3", "When is the launch?")));
+    let answer = gateway.next_of("reply");
+    assert!(answer["text"].as_str().is_some_and(|text| text.contains("Friday")), "{answer}");
+
+    let erased = home.run(&["sessions", "erase", KEY], "").ok();
+    assert_eq!(erased.stderr, format!("`{KEY}` is erased: 4 messages\n"));
+    assert_eq!(listed(&home), ["console:dm:U2"]);
+    let shown = home.run(&["sessions", "show", KEY, "--full"], "").ok();
+    assert!(!shown.stdout.contains("Friday"), "{}", shown.stdout);
+
+    assert!(gateway.say(&question("Ev4", "When is the launch?")));
+    let answer = gateway.next_of("reply");
+    assert!(!answer["text"].as_str().is_some_and(|text| text.contains("Friday")), "{answer}");
+    assert!(gateway.end().0.success());
+    assert_eq!(listed(&home), [KEY, "console:dm:U2"]);
+    let noted = home.run(&["admin", "log"], "").ok().stdout;
+    assert!(noted.contains("sessions.erase") && noted.contains(KEY), "{noted}");
+}
+
+#[test]
+fn what_would_be_erased_is_shown_and_a_key_that_does_not_exist_erases_nothing() {
+    let home = two();
+    let shown = home.run(&["sessions", "erase", KEY, "console:dm:U2", "--dry-run"], "").ok().stderr;
+    assert_eq!(shown, format!("`{KEY}` would be erased\n`console:dm:U2` would be erased\n"));
+    let failed = home.run(&["sessions", "erase", KEY, "console:dm:U9"], "");
+    assert_eq!(failed.status.code(), Some(1));
+    assert!(failed.stderr.contains("there is no conversation `console:dm:U9`"), "{}", failed.stderr);
+    assert_eq!(listed(&home).len(), 2);
+    let nothing = home.run(&["sessions", "erase", "--idle-days", "1"], "").ok().stderr;
+    assert_eq!(nothing, "there is nothing to erase\n");
+    assert_eq!(home.run(&["sessions", "erase"], "").status.code(), Some(2));
+    let document = home.run(&["--json", "sessions", "erase", KEY], "").ok().json();
+    assert_eq!(document, json!({"erased": [{"key": KEY, "messages": 2, "parked": 0, "asked": 0}], "kept": []}));
+}
+
+#[test]
+fn a_conversation_with_a_message_that_is_not_answered_yet_is_not_erased() {
+    let home = two();
+    store(&home).execute("UPDATE inbox SET message = '{}' WHERE event_id = 'Ev1'", []).expect("an open message");
+    let failed = home.run(&["sessions", "erase", KEY, "console:dm:U2"], "");
+    assert_eq!(failed.status.code(), Some(1));
+    assert_eq!(
+        failed.stderr,
+        format!(
+            "`console:dm:U2` is erased: 2 messages\nerror: `{KEY}` has messages that are not answered yet\n  hint: try \
+             again once they are answered; `pmk-host status` shows what is in their way\n"
+        )
+    );
+    assert_eq!(listed(&home), [KEY]);
+}
+
+#[test]
+fn a_gateway_erases_what_is_older_than_conversations_are_kept_and_a_dry_run_does_not() {
+    let home = two();
+    let day_ms = 24 * 60 * 60 * 1_000_i64;
+    let age = format!("UPDATE session SET active_at = active_at - 31 * {day_ms} WHERE key = '{KEY}'");
+    store(&home).execute(&age, []).expect("an old conversation");
+    home.write("gateway.json", r#"{"version": 1, "sessions": {"keepDays": 30}}"#);
+
+    let mut dry = home.command(&RUN);
+    dry.env("PMK_DRY_RUN", "1");
+    let lines = finish(dry, &from("U2", "Ev3", "What is the budget?")).ok().lines();
+    assert_eq!(replies(&lines).len(), 1);
+    assert_eq!(listed(&home).len(), 2);
+
+    let gateway = Running::start(home.command(&RUN));
+    let noted = home.await_events("sessions.forgotten", 1);
+    assert_eq!(
+        (&noted[0]["sessions"], &noted[0]["messages"], &noted[0]["keepDays"]),
+        (&json!(1), &json!(2), &json!(30))
+    );
+    let (status, lines) = gateway.end();
+    assert!(status.success() && of_type(&lines, "reply").is_empty());
+    assert_eq!(listed(&home), ["console:dm:U2"]);
+    let left =
+        store(&home).query_row("SELECT count(*) FROM message WHERE blocks LIKE '%Friday%'", [], |row| row.get(0));
+    assert_eq!(left, Ok(0));
+}
