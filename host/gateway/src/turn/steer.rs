@@ -50,6 +50,11 @@ pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batc
             Admission::Nothing => continue,
         };
         let attached = attach::read(services, &turn, &[], None).await?;
+        // A turn of its own says that there is nothing to read in it.
+        if turn.inbound.text.trim().is_empty() && !attached.has_content() {
+            batch.put_back(inbox);
+            return Ok(());
+        }
         let message = Message::user(attach::words(services, &said(&turn.inbound), &attached));
         let limit = work.exchange.budget.limit;
         let cost = u64::from(tokens::message(&message)) + attach::cost(services, &attached, limit);
@@ -72,7 +77,7 @@ pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batc
         };
         work.exchange.window.push(Entry::new(id, message));
         // Attachments that could not be read are named before the one answer.
-        work.attached.append(attached);
+        work.tally.prefix.push_str(&attach::not_read(services, &attached));
         work.steered.push(turn);
     }
     Ok(())
