@@ -90,6 +90,28 @@ fn a_question_that_is_not_the_askers_goes_out_by_their_word_only() {
     assert_eq!(scene.home.events("escalate.dropped").len(), 0);
 }
 
+/// It was said to have been asked where the model wanted it a second time.
+#[test]
+fn a_question_that_was_only_proposed_counted_as_asked() {
+    let call = || ("escalate", json!({"question": FOREIGN}));
+    let shown = "once you say yes";
+    let fenced = format!("```escalate\nquestion: {FOREIGN}\n```");
+    for (rounds, said) in [
+        (vec![Behaviour::calls([call()]), Behaviour::answer(fenced)], shown),
+        (vec![Behaviour::calls([call(), call()]), Behaviour::answer("I need your word.")], "I need your word."),
+    ] {
+        let stage = Stage::new(json!({"tools": "auto"}));
+        rounds.into_iter().for_each(|round| stage.anthropic.push(round));
+        let lines = stage.ask(QUESTION).lines();
+        let [reply] = replies(&lines)[..] else { panic!("{lines:#?}") };
+        assert!(reply.contains(said) && !reply.contains("I have asked"), "{reply}");
+        let told = stage.anthropic.requests()[1].body.to_string();
+        assert!(!told.contains("people have been asked in this thread already"), "{told}");
+        assert_eq!(of_type(&lines, "escalation").len(), 0, "{lines:#?}");
+        assert_eq!(stage.home.events("escalate.proposed").len(), 1);
+    }
+}
+
 #[test]
 fn a_question_that_the_asker_drops_does_not_go_out() {
     let mut scene = Scene::new();
