@@ -25,14 +25,14 @@ struct Scene {
 
 impl Scene {
     fn new() -> Scene {
-        Scene::with(json!({}))
+        Scene::with("fenced", json!({}))
     }
 
-    /// One with this queue.
-    fn with(queue: Value) -> Scene {
+    /// One with these tools and this queue.
+    fn with(tools: &str, queue: Value) -> Scene {
         let home = Home::new();
         let config = json!({
-            "version": 1, "language": "en", "tools": "fenced", "escalation": {"default": [CONTACT]}, "queue": queue,
+            "version": 1, "language": "en", "tools": tools, "escalation": {"default": [CONTACT]}, "queue": queue,
         });
         home.write("gateway.json", config.to_string());
         let anthropic = Anthropic::start_blocking();
@@ -168,6 +168,34 @@ fn a_word_that_came_while_the_thread_waited_may_be_given_again() {
     let put = of_type(&lines, "escalation");
     assert!(put.len() == 1 && put[0]["text"].as_str().is_some_and(|text| text.contains(FOREIGN)), "{lines:#?}");
     assert_eq!(scene.home.events("escalate.triggered").len(), 2);
+}
+
+/// One took the place of the other, whose answer was then heard by nobody.
+#[test]
+fn a_word_that_came_while_the_running_turn_asked_people_put_two_questions_in_one_thread() {
+    const OWN: &str = "Who signs the contracts?";
+    let mut scene = Scene::with("auto", json!({"mode": "steer", "debounceMs": 10}));
+    scene.anthropic.when(OWN, Behaviour::calls([("escalate", json!({"question": OWN}))]));
+    scene.anthropic.when(FORWARDED, Behaviour::answer("I have asked."));
+    let said = |event: &str, channel: &str, text: &str| {
+        json!({"user": ASKER, "channel": channel, "thread_ts": "T1", "text": text, "event_id": event}).to_string()
+    };
+    assert!(scene.gateway.say(&said("Ev1", "C1", QUESTION)));
+    let notice = scene.gateway.next_of("notice");
+    scene.gateway.next_of("turn");
+    scene.anthropic.hold();
+    assert!(scene.gateway.say(&said("Ev2", "C1", OWN)));
+    until("the second request", || (scene.anthropic.requests().len() == 2).then_some(()));
+    scene.react(ASKER, &notice, "white_check_mark");
+    // Lines are read in order: once this one is accepted, the word is queued.
+    assert!(scene.gateway.say(&said("Ev3", "C2", "payroll")));
+    while scene.gateway.next_of("accepted")["event_id"] != "Ev3" {}
+    scene.anthropic.release();
+    let (status, lines) = scene.gateway.end();
+    let [put] = of_type(&lines, "escalation")[..] else { panic!("{lines:#?}") };
+    assert!(status.success() && put["text"].as_str().is_some_and(|text| text.contains(OWN)), "{put}");
+    assert!(replies(&lines).iter().any(|reply| reply.contains("waiting for the answer")), "{lines:#?}");
+    assert_eq!(scene.home.events("escalate.triggered").len(), 1);
 }
 
 #[test]
@@ -411,7 +439,7 @@ fn a_reason_that_repeats_what_others_wrote_needs_the_askers_word() {
 #[test]
 fn what_somebody_else_wrote_into_the_same_question_is_not_the_askers_later() {
     for (other, is_askers) in [("U7", false), (ASKER, true)] {
-        let mut scene = Scene::with(json!({"mode": "collect", "debounceMs": 1}));
+        let mut scene = Scene::with("fenced", json!({"mode": "collect", "debounceMs": 1}));
         scene.anthropic.when("hello", Behaviour::Echo);
         scene.anthropic.hold();
         scene.say("Ev0", "hello");

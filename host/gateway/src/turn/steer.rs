@@ -34,6 +34,11 @@ pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batc
                 return Ok(());
             }
             Admission::Ask(turn) => turn,
+            // A thread can wait for one answer only: the next turn says that it waits already.
+            Admission::Command(_, command::Command::Confirmed(_)) if work.tally.escalation.is_some() => {
+                batch.put_back(inbox);
+                return Ok(());
+            }
             Admission::Command(turn, command) => {
                 let answered = command::carry_out(services, turn, command).await?;
                 deliver::deliver(services, answered).await?;
