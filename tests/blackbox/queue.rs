@@ -7,6 +7,7 @@ use pmk_stand_ins::{
 use serde_json::{Value, json};
 
 use crate::{
+    knowledge::team::{ASKER, CHANNEL, ENGLISH, Team},
     support::{Home, PATIENCE, Running, of_type, question, stand_in, until, until_async},
     workspace::{Scene, rules},
 };
@@ -73,6 +74,36 @@ fn collected_messages_get_one_reply_that_names_them_all() {
     assert!(status.success());
     let shown = home.run(&["sessions", "list", "--json"], "").ok().json();
     assert_eq!(shown[0]["turns"], 7, "every question is answered: {shown:#}");
+}
+
+/// The last of them kept the ids of those whom it mentioned.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collected_message_beside_a_question_that_waits_lost_the_names_in_it() {
+    const OTHER: &str = "U7";
+    let team = Team::new(&ENGLISH, "auto").await;
+    team.configure(|config| config["queue"] = json!({"mode": "collect", "debounceMs": 1}));
+    team.slack.named("U2", "Ann Lee", "");
+    team.anthropic.when("When is lunch?", Behaviour::answer("At noon."));
+    team.anthropic.when("And tomorrow?", Behaviour::answer("The same."));
+    team.anthropic.when("still awaited", Behaviour::answer(r#"{"kind":"other"}"#));
+    let gateway = team.connect().await;
+    let (asked, _) = team.escalate().await;
+    let said =
+        |words: &str| team.anthropic.requests().iter().map(Recorded::said_now).find(|said| said.contains(words));
+    team.anthropic.hold();
+    team.slack.mention(CHANNEL, OTHER, "When is lunch?", Some(&asked.ts));
+    until_async("the first question", || said("When is lunch?")).await;
+    for (user, text) in [(OTHER, "And tomorrow?"), (ASKER, "Will <@U2> be there?")] {
+        let more = team.slack.mention(CHANNEL, user, text, Some(&asked.ts));
+        assert!(team.slack.await_ack(&more.event_id, PATIENCE).await.is_some());
+    }
+    team.anthropic.release();
+    let both = until_async("the others", || said("And tomorrow?")).await;
+    let wanted = format!("{OTHER}: And tomorrow?\n\n{ASKER}: Will @Ann Lee (U2) be there?");
+    assert!(both.contains(&wanted), "{both}");
+    team.message("answer", |message| message.by_bot && message.text == "The same.").await;
+    assert!(gateway.terminate().success());
+    team.behaved();
 }
 
 /// All were told that they were too long.

@@ -125,7 +125,7 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
         [_] => turn,
         // The turns before it may have changed the conversation.
         _ => match admit::admit(services, newest, Hold::Alone).await? {
-            Admission::Ask(turn) => hear::as_talk(turn),
+            Admission::Ask(turn) => Box::pin(hear::into_talk(services, turn)).await,
             // It has changed meanwhile, and those before it are still to be answered.
             Admission::Nothing | Admission::Deliver(_) | Admission::Command(..) | Admission::CalledOff(_) => {
                 return Err(TurnError::Anew);
