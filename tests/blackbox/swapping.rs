@@ -278,6 +278,20 @@ fn a_file_that_changes_for_the_worse_is_told_once() {
     assert_shown!(home, told[0]["text"].as_str().expect("a text"));
 }
 
+/// The file had to change once more.
+#[test]
+fn a_file_that_was_refused_for_gateway_json_was_not_tried_again_once_that_was_mended() {
+    let home = Home::new();
+    let mine = file(&home, "strict");
+    let mut gateway = start(&home, &["--policy", text(&mine)]);
+    assert_eq!(decides(&mut gateway), "strict");
+    home.write("gateway.json", "{");
+    file(&home, "rolling-summary");
+    await_events(&home, "policy.refused", 1);
+    home.write("gateway.json", r#"{"version":1}"#);
+    await_policy(&mut gateway, "rolling-summary");
+}
+
 /// Regression: `seedMayGo` stayed what it was at the start, although all else of `policy` was read again.
 #[test]
 fn a_hangup_lets_the_seed_go_once_the_operator_allows_it() {

@@ -382,9 +382,9 @@ impl Swapper {
         }
     }
 
-    /// Reloads the files of the serving policies, as one of them has changed. The future may be dropped at any time;
-    /// then nothing is swapped.
-    pub(super) async fn reload_changed(self: &Arc<Self>, followed: &Followed) {
+    /// Reloads the files of the serving policies, as one of them has changed, and returns whether they can be used as
+    /// they are. The future may be dropped at any time; then nothing is swapped.
+    pub(super) async fn reload_changed(self: &Arc<Self>, followed: &Followed) -> bool {
         let (files, from) = (followed.from.files.clone(), followed.from.clone());
         let load = move |loader: &Loader, config: &PolicyConfig| {
             let Origins { files, settings, .. } = from;
@@ -401,18 +401,22 @@ impl Swapper {
         };
         let (stack, missed, from) = match self.aside(load).await {
             Ok(loaded) => loaded,
-            Err(failure) => return self.unusable(SwapTrigger::File, &files, &failure),
+            Err(failure) => {
+                self.unusable(SwapTrigger::File, &files, &failure);
+                return false;
+            }
         };
         if identities(&stack) == identities(followed.serving.stack()) {
             tracing::debug!("the policy files were rewritten with the same components");
             self.chosen().told = false;
-            return;
+            return true;
         }
         if let Some(policy) = missed {
             tracing::warn!("`--set` names policy `{policy}`, which the changed files do not hold: a start is refused");
         }
         self.replace_unheard(Wanted { claim: Claim::Changed(followed.clone()), by: SwapTrigger::File, from, stack })
             .await;
+        true
     }
 
     /// Makes a swap whose result no caller waits for.
