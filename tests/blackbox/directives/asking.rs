@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{DIRECTIVE, ESCALATION, QUESTION, Stage};
 use crate::{
     knowledge::team::{ASKER, CHANNEL, CHINESE, CONTACT, CURATOR, ENGLISH, FORWARDED, OTHER_CONTACT, Story, Team},
-    support::{Home, Running, of_type, replies, until},
+    support::{Home, Running, of_type, question, replies, until},
 };
 
 /// What the model was talked into, by a text that was put differently.
@@ -300,6 +300,31 @@ fn so_many_questions_an_hour_and_a_restart_changes_nothing() {
     let what: Vec<_> =
         bounded.iter().map(|event| (event["kind"].clone(), event["of"].clone(), event["most"].clone())).collect();
     assert_eq!(what, [(json!("mra-ask"), json!("person"), json!(3)), (json!("escalate"), json!("person"), json!(2))]);
+}
+
+/// The same question was not asked the next time.
+#[test]
+fn a_question_that_a_stop_kept_from_people_counted_against_the_hourly_limit() {
+    const OWN: &str = "Who signs the contracts?";
+    let home = Home::new();
+    let config =
+        json!({"version": 1, "language": "en", "escalation": {"default": [CONTACT]}, "hourly": {"escalations": 1}});
+    home.write("gateway.json", config.to_string());
+    let anthropic = Anthropic::start_blocking();
+    let asks = || Behaviour::calls([("escalate", json!({"question": OWN}))]);
+    for behaviour in [asks(), Behaviour::Silence, asks(), Behaviour::answer("I have asked.")] {
+        anthropic.push(behaviour);
+    }
+    let mut gateway = Running::start(home.asking(&anthropic, &[]));
+    assert!(gateway.say(&question("Ev1", OWN)));
+    until("the second request", || (anthropic.requests().len() == 2).then_some(()));
+    assert!(gateway.say(&question("Ev2", "stop")));
+    let stopped = gateway.next_of("reply");
+    assert!(stopped["text"].as_str().is_some_and(|text| text.contains("Stopped")), "{stopped}");
+    assert!(gateway.say(&question("Ev3", OWN)));
+    let (status, lines) = gateway.end();
+    assert!(status.success() && of_type(&lines, "escalation").len() == 1, "{lines:#?}");
+    assert!(home.events("directive.bounded").is_empty());
 }
 
 #[test]

@@ -13,7 +13,7 @@ use pmk_models::{Answer, Stop};
 use super::{TurnError, records::note_capped, track, work::Work};
 use crate::{
     directive::{
-        self, Directive, DirectiveError,
+        self, Directive, DirectiveError, Kind,
         tools::{self, BadCall},
     },
     exchange::call::is_used_up,
@@ -28,6 +28,7 @@ mod echo;
 mod escalate;
 mod mra;
 
+pub(super) use bounds::{take_back, unsent};
 use echo::echoes;
 use escalate::EscalationOutcome;
 pub(super) use escalate::outgoing as ask_people;
@@ -197,7 +198,7 @@ async fn run_all(
             Ok(done) => found.push(done),
             Err(error) => {
                 if matches!(error, TurnError::Stopping) {
-                    bounds::take_back(services, work, count - found.len()).await;
+                    take_back(services, bounds::asking(work, Kind::MraAsk), count - found.len()).await;
                 }
                 return Err(error);
             }
