@@ -47,8 +47,8 @@ pub async fn follow(swapper: Arc<Swapper>) {
 }
 
 /// Reloads the files of the serving policies whenever they change. Files that change while they are being loaded are
-/// loaded again: a component that takes long to be refused does not delay its replacement. Refused files are loaded again
-/// once gateway.json changes, too: it may be what they were refused for.
+/// loaded again: a component that takes long to be refused does not delay its replacement. Refused files are also loaded
+/// again once gateway.json changes: it may be what they were refused for.
 async fn keep_up(swapper: &Arc<Swapper>, followed: &Followed, files: &[PathBuf], folders: &Folders) -> Infallible {
     let config = home::config_file(&swapper.home);
     let mut watched = files.to_vec();
