@@ -1,9 +1,16 @@
 //! Messages that come faster than answers.
 
-use pmk_stand_ins::anthropic::{Anthropic, Behaviour, Recorded};
+use pmk_stand_ins::{
+    anthropic::{Anthropic, Behaviour, Recorded},
+    slack::{Message, Upload, dm_channel},
+};
 use serde_json::{Value, json};
 
-use crate::support::{Home, Running, of_type, question, stand_in, until};
+use crate::{
+    knowledge::team::{ASKER, CHANNEL, ENGLISH, Team},
+    support::{Home, PATIENCE, Running, of_type, question, stand_in, until, until_async},
+    workspace::{Scene, rules},
+};
 
 /// A gateway that asks this model, with this queue.
 fn gateway(home: &Home, anthropic: &Anthropic, queue: Value) -> Running {
@@ -67,6 +74,36 @@ fn collected_messages_get_one_reply_that_names_them_all() {
     assert!(status.success());
     let shown = home.run(&["sessions", "list", "--json"], "").ok().json();
     assert_eq!(shown[0]["turns"], 7, "every question is answered: {shown:#}");
+}
+
+/// The last of them kept the ids of those whom it mentioned.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collected_message_beside_a_question_that_waits_lost_the_names_in_it() {
+    const OTHER: &str = "U7";
+    let team = Team::new(&ENGLISH, "auto").await;
+    team.configure(|config| config["queue"] = json!({"mode": "collect", "debounceMs": 1}));
+    team.slack.named("U2", "Ann Lee", "");
+    team.anthropic.when("When is lunch?", Behaviour::answer("At noon."));
+    team.anthropic.when("And tomorrow?", Behaviour::answer("The same."));
+    team.anthropic.when("still awaited", Behaviour::answer(r#"{"kind":"other"}"#));
+    let gateway = team.connect().await;
+    let (asked, _) = team.escalate().await;
+    let said =
+        |words: &str| team.anthropic.requests().iter().map(Recorded::said_now).find(|said| said.contains(words));
+    team.anthropic.hold();
+    team.slack.mention(CHANNEL, OTHER, "When is lunch?", Some(&asked.ts));
+    until_async("the first question", || said("When is lunch?")).await;
+    for (user, text) in [(OTHER, "And tomorrow?"), (ASKER, "Will <@U2> be there?")] {
+        let more = team.slack.mention(CHANNEL, user, text, Some(&asked.ts));
+        assert!(team.slack.await_ack(&more.event_id, PATIENCE).await.is_some());
+    }
+    team.anthropic.release();
+    let both = until_async("the others", || said("And tomorrow?")).await;
+    let wanted = format!("{OTHER}: And tomorrow?\n\n{ASKER}: Will @Ann Lee (U2) be there?");
+    assert!(both.contains(&wanted), "{both}");
+    team.message("answer", |message| message.by_bot && message.text == "The same.").await;
+    assert!(gateway.terminate().success());
+    team.behaved();
 }
 
 /// All were told that they were too long.
@@ -221,6 +258,37 @@ fn a_steered_message_that_the_window_has_no_room_for_waits_for_the_next_turn() {
     let whole = asked(&anthropic, 3);
     assert!(whole.contains("Only the end counts.") && whole.matches("ever said").count() == 700, "{whole}");
     assert!(gateway.end().0.success());
+}
+
+/// The file was not named, and where it had come without a word, nothing was said at all.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_cannot_be_read_was_steered_in_and_never_mentioned() {
+    let scene = Scene::new(rules(), &json!({"version": 1})).await;
+    let script = scene.home.write("mra.script", "wait more\nout It is in the budget worker.");
+    let config = json!({
+        "version": 1, "language": "en", "presence": {"broadcast": false}, "mra": {"command": stand_in("mra", &script)},
+        "queue": {"mode": "steer", "debounceMs": 10},
+    });
+    scene.home.write("gateway.json", config.to_string());
+    let gateway = scene.start().await;
+    scene.anthropic.push(Behaviour::calls([("mra_ask", json!({"repo": "erp", "question": "where?"}))]));
+    scene.anthropic.push(Behaviour::answer("In the budget worker, and only for May."));
+    scene.slack.dm("U1", "Where is it computed?");
+    until_async("the question", || (!scene.anthropic.requests().is_empty()).then_some(())).await;
+    for (text, name) in [("only for May", "report.pdf"), ("", "plan.pdf")] {
+        let more = scene.slack.dm_with_file("U1", text, Upload::new(name, "application/pdf", "%PDF"));
+        assert!(scene.slack.await_ack(&more.event_id, PATIENCE).await.is_some());
+    }
+    scene.home.write("more", "");
+    for (name, said) in [("report.pdf", "only for May."), ("plan.pdf", "I found no text to read in this message")] {
+        let named = format!("Not read: `{name}` (not text)");
+        let is_named = |message: &Message| message.text.contains(&named);
+        let told = scene.slack.await_message(&dm_channel("U1"), PATIENCE, is_named).await.expect("an answer").text;
+        assert!(told.contains(said) && told.matches("Not read").count() == 1, "{told}");
+    }
+    assert_eq!(scene.anthropic.requests().len(), 2, "there was nothing to ask about the second file");
+    assert!(gateway.terminate().success());
+    scene.behaved();
 }
 
 #[test]

@@ -2,6 +2,8 @@
 //! sees anything of it.
 
 use std::{
+    io::{Read, Write},
+    os::unix::net::UnixStream,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -276,6 +278,20 @@ fn a_file_that_changes_for_the_worse_is_told_once() {
     assert_shown!(home, told[0]["text"].as_str().expect("a text"));
 }
 
+/// The file had to change once more.
+#[test]
+fn a_file_that_was_refused_for_gateway_json_was_not_tried_again_once_that_was_mended() {
+    let home = Home::new();
+    let mine = file(&home, "strict");
+    let mut gateway = start(&home, &["--policy", text(&mine)]);
+    assert_eq!(decides(&mut gateway), "strict");
+    home.write("gateway.json", "{");
+    file(&home, "rolling-summary");
+    await_events(&home, "policy.refused", 1);
+    home.write("gateway.json", r#"{"version":1}"#);
+    await_policy(&mut gateway, "rolling-summary");
+}
+
 /// Regression: `seedMayGo` stayed what it was at the start, although all else of `policy` was read again.
 #[test]
 fn a_hangup_lets_the_seed_go_once_the_operator_allows_it() {
@@ -377,7 +393,7 @@ fn a_choice_that_the_next_start_would_refuse_is_not_written_down() {
 fn gateway_is_up(home: &Home) {
     // It is there a moment before anybody listens.
     let socket = home.path().join("gateway/control.sock");
-    until("a control socket", || std::os::unix::net::UnixStream::connect(&socket).ok());
+    until("a control socket", || UnixStream::connect(&socket).ok());
 }
 
 /// `--previous` brought back what its file did not hold any more, and half a second later the file was loaded instead.
@@ -445,11 +461,7 @@ fn a_socket_is_private_and_one_that_was_left_behind_is_replaced() {
 
 #[test]
 fn requests_that_make_no_sense_are_answered_and_do_no_harm() {
-    use std::{
-        io::{Read, Write},
-        net::Shutdown,
-        os::unix::net::UnixStream,
-    };
+    use std::net::Shutdown;
     let home = Home::new();
     let _gateway = start(&home, &[]);
     gateway_is_up(&home);
@@ -484,15 +496,37 @@ fn a_cache_that_is_deleted_meanwhile_is_made_anew() {
     assert!(holds_a_file(&home.path().join("cache/components")));
 }
 
+/// A policy beside whose code is a module that takes seconds to be compiled: sections are put one after the other.
+fn slow(home: &Home) -> PathBuf {
+    let mut policy = std::fs::read(component("rolling-summary")).expect("a component");
+    policy.extend(&made::loops(1, 1_000)[8..]);
+    home.write("slow.wasm", policy)
+}
+
+/// The policy decided, and the command said that it had failed.
+#[test]
+fn a_swap_was_reported_as_failed_when_gateway_json_had_become_invalid_meanwhile() {
+    let home = Home::cold();
+    let mut gateway = start(&home, &[]);
+    assert_eq!(decides(&mut gateway), "standard");
+    gateway_is_up(&home);
+    let asking = ask_for(&home, text(&slow(&home)));
+    let compiler = until("it is being compiled", || compilers(gateway.pid()).pop());
+    // It was read before anything was compiled.
+    send(compiler, Signal::STOP);
+    home.write("gateway.json", "{");
+    send(compiler, Signal::CONT);
+    assert_swapped(asking);
+    await_events(&home, "policy.swapped", 1);
+    assert!(home.events("policy.refused").is_empty());
+}
+
 #[test]
 fn what_was_asked_for_later_goes_before_what_is_ready_later() {
     let home = Home::cold();
     let mut gateway = start(&home, &[]);
     assert_eq!(decides(&mut gateway), "standard");
-    // Beside what decides a module that takes seconds to be compiled: sections are put one after the other.
-    let mut policy = std::fs::read(component("rolling-summary")).expect("a component");
-    policy.extend(&made::loops(1, 1_000)[8..]);
-    let slow = home.write("slow.wasm", policy);
+    let slow = slow(&home);
     let asking =
         home.command(&["policy", "use", text(&slow)]).stderr(std::process::Stdio::piped()).spawn().expect("started");
     let compiler = until("it is being compiled", || compilers(gateway.pid()).pop());
@@ -553,12 +587,20 @@ fn a_hundred_swaps_under_load_fail_no_turn_and_take_no_memory_and_no_threads() {
     assert!(after.1 < warm.1 + 16, "{warm:?}: KiB and threads after 20 swaps, {after:?} after 100");
 }
 
-/// Asks for a swap as the command does, without a process for each.
 fn swap_to(home: &Home, file: &str) {
-    use std::{io::Read, io::Write, os::unix::net::UnixStream};
+    assert_swapped(ask_for(home, file));
+}
+
+/// Asks for a swap as the command does, without a process for each.
+fn ask_for(home: &Home, file: &str) -> UnixStream {
     let mut stream = UnixStream::connect(home.path().join("gateway/control.sock")).expect("the socket");
     let request = json!({"command": "policy.use", "files": [file]});
     stream.write_all(format!("{request}\n").as_bytes()).expect("a request");
+    stream
+}
+
+/// Reads the answer to such a request.
+fn assert_swapped(mut stream: UnixStream) {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");
     assert!(answer.contains(r#""type":"swapped""#), "{answer}");

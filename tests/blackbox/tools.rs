@@ -259,6 +259,27 @@ fn a_turn_that_fails_after_calls_leaves_no_half_of_them() {
     the_next_request_is_valid(&anthropic, 0);
 }
 
+/// The asker was only told to ask again.
+#[test]
+fn a_turn_that_failed_after_it_had_asked_people_did_not_say_so() {
+    for (asked, said, escalations) in [
+        ("who decides?", "I have asked the people responsible in direct messages", 1),
+        ("anything", "I will ask it once you say yes", 0),
+    ] {
+        let (home, anthropic) = (home(), Anthropic::start_blocking());
+        let config =
+            json!({"version": 1, "language": "en", "mra": {"command": ["echo"]}, "escalation": {"default": ["U2"]}});
+        home.write("gateway.json", config.to_string());
+        anthropic.push(Behaviour::calls([("escalate", json!({"question": "who decides?"}))]));
+        // With the call as it is, and as text.
+        (0..2).for_each(|_| anthropic.push(Behaviour::error(400, "invalid_request_error", "messages: odd")));
+        let lines = ask(&home, &anthropic, asked).lines();
+        let reply = replies(&lines)[0];
+        assert!(reply.starts_with(":x: ") && reply.contains(said), "{reply}");
+        assert_eq!(of_type(&lines, "escalation").len(), escalations, "{lines:#?}");
+    }
+}
+
 #[test]
 fn a_session_with_calls_goes_on_with_other_settings_and_another_provider() {
     let (home, anthropic) = (home(), Anthropic::start_blocking());

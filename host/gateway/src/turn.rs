@@ -59,7 +59,7 @@ use crate::{
     dispatch::{Batch, TurnFailure},
     exchange::budget::budget,
     services::Services,
-    store::{Hold, OpenTurn},
+    store::{Hold, OpenTurn, StoreError},
 };
 use act::Acted;
 use admit::Admission;
@@ -125,7 +125,7 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
         [_] => turn,
         // The turns before it may have changed the conversation.
         _ => match admit::admit(services, newest, Hold::Alone).await? {
-            Admission::Ask(turn) => hear::as_talk(turn),
+            Admission::Ask(turn) => Box::pin(hear::into_talk(services, turn)).await,
             // It has changed meanwhile, and those before it are still to be answered.
             Admission::Nothing | Admission::Deliver(_) | Admission::Command(..) | Admission::CalledOff(_) => {
                 return Err(TurnError::Anew);
@@ -169,6 +169,9 @@ async fn answer(
         match outcome {
             Ok(outcome) => Ok((work, outcome)),
             Err(error) => {
+                if let Some(asking) = act::unsent(&work) {
+                    Box::pin(act::take_back(services, asking, 1)).await;
+                }
                 batch.give_up(record::given_up(&work));
                 Err(error)
             }
@@ -177,11 +180,16 @@ async fn answer(
     let (shown, made) = tokio::join!(show, make);
     let (work, outcome) = made?;
     // If it cannot be stored, people may call the question off before it is asked again.
-    let attempt = Box::new(record::given_up(&work));
+    let (attempt, unsent) = (Box::new(record::given_up(&work)), act::unsent(&work));
     let recorded = match shown {
         Ok(_) => record::record(services, work, outcome, learnt, batch.after_given_up((*attempt).clone())).await,
         Err(error) => Err(error),
     };
+    // After another failure, it may have been stored all the same.
+    let is_changed = matches!(recorded, Err(TurnError::Store(StoreError::Changed)));
+    if let Some(asking) = unsent.filter(|_| is_changed) {
+        Box::pin(act::take_back(services, asking, 1)).await;
+    }
     match &recorded {
         Ok(_) => drop(batch.take_given_up()),
         Err(_) => batch.give_up(*attempt),

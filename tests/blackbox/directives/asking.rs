@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{DIRECTIVE, ESCALATION, QUESTION, Stage};
 use crate::{
     knowledge::team::{ASKER, CHANNEL, CHINESE, CONTACT, CURATOR, ENGLISH, FORWARDED, OTHER_CONTACT, Story, Team},
-    support::{Home, Running, of_type, replies, until},
+    support::{Home, Running, of_type, question, replies, until},
 };
 
 /// What the model was talked into, by a text that was put differently.
@@ -25,14 +25,14 @@ struct Scene {
 
 impl Scene {
     fn new() -> Scene {
-        Scene::with(json!({}))
+        Scene::with("fenced", json!({}))
     }
 
-    /// One with this queue.
-    fn with(queue: Value) -> Scene {
+    /// One with these tools and this queue.
+    fn with(tools: &str, queue: Value) -> Scene {
         let home = Home::new();
         let config = json!({
-            "version": 1, "language": "en", "tools": "fenced", "escalation": {"default": [CONTACT]}, "queue": queue,
+            "version": 1, "language": "en", "tools": tools, "escalation": {"default": [CONTACT]}, "queue": queue,
         });
         home.write("gateway.json", config.to_string());
         let anthropic = Anthropic::start_blocking();
@@ -88,6 +88,28 @@ fn a_question_that_is_not_the_askers_goes_out_by_their_word_only() {
     assert_eq!(scene.home.events("escalate.proposed").len(), 1);
     assert_eq!(scene.home.events("escalate.triggered").len(), 1);
     assert_eq!(scene.home.events("escalate.dropped").len(), 0);
+}
+
+/// It was said to have been asked where the model wanted it a second time.
+#[test]
+fn a_question_that_was_only_proposed_counted_as_asked() {
+    let call = || ("escalate", json!({"question": FOREIGN}));
+    let shown = "once you say yes";
+    let fenced = format!("```escalate\nquestion: {FOREIGN}\n```");
+    for (rounds, said) in [
+        (vec![Behaviour::calls([call()]), Behaviour::answer(fenced)], shown),
+        (vec![Behaviour::calls([call(), call()]), Behaviour::answer("I need your word.")], "I need your word."),
+    ] {
+        let stage = Stage::new(json!({"tools": "auto"}));
+        rounds.into_iter().for_each(|round| stage.anthropic.push(round));
+        let lines = stage.ask(QUESTION).lines();
+        let [reply] = replies(&lines)[..] else { panic!("{lines:#?}") };
+        assert!(reply.contains(said) && !reply.contains("I have asked"), "{reply}");
+        let told = stage.anthropic.requests()[1].body.to_string();
+        assert!(!told.contains("people have been asked in this thread already"), "{told}");
+        assert_eq!(of_type(&lines, "escalation").len(), 0, "{lines:#?}");
+        assert_eq!(stage.home.events("escalate.proposed").len(), 1);
+    }
 }
 
 #[test]
@@ -146,6 +168,34 @@ fn a_word_that_came_while_the_thread_waited_may_be_given_again() {
     let put = of_type(&lines, "escalation");
     assert!(put.len() == 1 && put[0]["text"].as_str().is_some_and(|text| text.contains(FOREIGN)), "{lines:#?}");
     assert_eq!(scene.home.events("escalate.triggered").len(), 2);
+}
+
+/// One took the place of the other, whose answer was then heard by nobody.
+#[test]
+fn a_word_that_came_while_the_running_turn_asked_people_put_two_questions_in_one_thread() {
+    const OWN: &str = "Who signs the contracts?";
+    let mut scene = Scene::with("auto", json!({"mode": "steer", "debounceMs": 10}));
+    scene.anthropic.when(OWN, Behaviour::calls([("escalate", json!({"question": OWN}))]));
+    scene.anthropic.when(FORWARDED, Behaviour::answer("I have asked."));
+    let said = |event: &str, channel: &str, text: &str| {
+        json!({"user": ASKER, "channel": channel, "thread_ts": "T1", "text": text, "event_id": event}).to_string()
+    };
+    assert!(scene.gateway.say(&said("Ev1", "C1", QUESTION)));
+    let notice = scene.gateway.next_of("notice");
+    scene.gateway.next_of("turn");
+    scene.anthropic.hold();
+    assert!(scene.gateway.say(&said("Ev2", "C1", OWN)));
+    until("the second request", || (scene.anthropic.requests().len() == 2).then_some(()));
+    scene.react(ASKER, &notice, "white_check_mark");
+    // Lines are read in order: once this one is accepted, the word is queued.
+    assert!(scene.gateway.say(&said("Ev3", "C2", "payroll")));
+    while scene.gateway.next_of("accepted")["event_id"] != "Ev3" {}
+    scene.anthropic.release();
+    let (status, lines) = scene.gateway.end();
+    let [put] = of_type(&lines, "escalation")[..] else { panic!("{lines:#?}") };
+    assert!(status.success() && put["text"].as_str().is_some_and(|text| text.contains(OWN)), "{put}");
+    assert!(replies(&lines).iter().any(|reply| reply.contains("waiting for the answer")), "{lines:#?}");
+    assert_eq!(scene.home.events("escalate.triggered").len(), 1);
 }
 
 #[test]
@@ -250,6 +300,31 @@ fn so_many_questions_an_hour_and_a_restart_changes_nothing() {
     let what: Vec<_> =
         bounded.iter().map(|event| (event["kind"].clone(), event["of"].clone(), event["most"].clone())).collect();
     assert_eq!(what, [(json!("mra-ask"), json!("person"), json!(3)), (json!("escalate"), json!("person"), json!(2))]);
+}
+
+/// The same question was not asked the next time.
+#[test]
+fn a_question_that_a_stop_kept_from_people_counted_against_the_hourly_limit() {
+    const OWN: &str = "Who signs the contracts?";
+    let home = Home::new();
+    let config =
+        json!({"version": 1, "language": "en", "escalation": {"default": [CONTACT]}, "hourly": {"escalations": 1}});
+    home.write("gateway.json", config.to_string());
+    let anthropic = Anthropic::start_blocking();
+    let asks = || Behaviour::calls([("escalate", json!({"question": OWN}))]);
+    for behaviour in [asks(), Behaviour::Silence, asks(), Behaviour::answer("I have asked.")] {
+        anthropic.push(behaviour);
+    }
+    let mut gateway = Running::start(home.asking(&anthropic, &[]));
+    assert!(gateway.say(&question("Ev1", OWN)));
+    until("the second request", || (anthropic.requests().len() == 2).then_some(()));
+    assert!(gateway.say(&question("Ev2", "stop")));
+    let stopped = gateway.next_of("reply");
+    assert!(stopped["text"].as_str().is_some_and(|text| text.contains("Stopped")), "{stopped}");
+    assert!(gateway.say(&question("Ev3", OWN)));
+    let (status, lines) = gateway.end();
+    assert!(status.success() && of_type(&lines, "escalation").len() == 1, "{lines:#?}");
+    assert!(home.events("directive.bounded").is_empty());
 }
 
 #[test]
@@ -389,7 +464,7 @@ fn a_reason_that_repeats_what_others_wrote_needs_the_askers_word() {
 #[test]
 fn what_somebody_else_wrote_into_the_same_question_is_not_the_askers_later() {
     for (other, is_askers) in [("U7", false), (ASKER, true)] {
-        let mut scene = Scene::with(json!({"mode": "collect", "debounceMs": 1}));
+        let mut scene = Scene::with("fenced", json!({"mode": "collect", "debounceMs": 1}));
         scene.anthropic.when("hello", Behaviour::Echo);
         scene.anthropic.hold();
         scene.say("Ev0", "hello");

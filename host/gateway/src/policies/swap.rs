@@ -86,6 +86,12 @@ pub struct NextStart {
     pub files: Vec<PathBuf>,
 }
 
+impl NextStart {
+    fn of(loader: &Loader, config: &PolicyConfig) -> NextStart {
+        NextStart { by: source(loader, config), files: absolute(loader.files(config)) }
+    }
+}
+
 /// What would become of a start with other files and settings in gateway.json.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartLook {
@@ -286,21 +292,12 @@ impl Swapper {
     /// They cannot or may not be loaded; the serving policies stay.
     pub async fn choose(self: &Arc<Self>, files: Vec<PathBuf>) -> Result<Swapped, Failure> {
         let (request, wanted) = (self.chosen().ask(), files.clone());
-        let loaded = self.aside(move |loader, config| loader.load(config, &wanted)).await;
-        let replaced = match loaded {
-            Ok(stack) => {
-                let (claim, from) = (Claim::Asked(request), Origins::of(files.clone()));
-                self.replace(Wanted { claim, by: SwapTrigger::Command, from, stack }).await.map_err(Failure::from)
-            }
-            Err(failure) => Err(failure),
+        let load = move |loader: &Loader, config: &PolicyConfig| {
+            Ok((loader.load(config, &wanted)?, NextStart::of(loader, config)))
         };
-        match replaced {
-            Ok(replaced) => self.swapped(replaced, files).await,
-            Err(failure) => {
-                self.refused(SwapTrigger::Command, &files, &failure);
-                Err(failure)
-            }
-        }
+        let loaded = self.aside(load).await;
+        let (stack, next_start) = loaded.inspect_err(|failure| self.refused(SwapTrigger::Command, &files, failure))?;
+        self.swap(request, Origins::of(files), stack, next_start).await
     }
 
     /// Swaps the policies back in that served before, as they were loaded then.
@@ -317,11 +314,30 @@ impl Swapper {
                 .hint("specify the components: `pmk-host policy use FILE…`"));
         };
         let files = from.files.clone();
-        let admitted = self.aside(move |loader, config| loader.admit(config, stack)).await;
-        let stack = admitted.inspect_err(|failure| self.refused(SwapTrigger::Command, &files, failure))?;
-        let (claim, from) = (Claim::Asked(request), Origins { is_back: true, ..from });
-        let replaced = self.replace(Wanted { claim, by: SwapTrigger::Command, from, stack }).await?;
-        self.swapped(replaced, files).await
+        let admit =
+            |loader: &Loader, config: &PolicyConfig| Ok((loader.admit(config, stack)?, NextStart::of(loader, config)));
+        let admitted = self.aside(admit).await;
+        let (stack, next_start) = admitted.inspect_err(|failure| self.refused(SwapTrigger::Command, &files, failure))?;
+        self.swap(request, Origins { is_back: true, ..from }, stack, next_start).await
+    }
+
+    /// Makes a swap that an operator has requested. Once it is made, nothing can fail any more.
+    async fn swap(
+        self: &Arc<Self>,
+        request: u64,
+        from: Origins,
+        stack: Stack,
+        next_start: NextStart,
+    ) -> Result<Swapped, Failure> {
+        let (files, by) = (from.files.clone(), SwapTrigger::Command);
+        let replaced = self.replace(Wanted { claim: Claim::Asked(request), by, from, stack }).await;
+        let replaced = replaced.map_err(Failure::from).inspect_err(|failure| self.refused(by, &files, failure))?;
+        let Replaced { before, serving, version } = replaced;
+        let hosts = self.on_hosts(version).await;
+        let missed_by_set = self.loader.missed_by_set(&serving);
+        let (held, layers) = (files.clone(), serving.clone());
+        let files_unchanged = offload(move || hold(&held, &layers)).await;
+        Ok(Swapped { serving, before, files, files_unchanged, next_start, missed_by_set, hosts })
     }
 
     /// Whether a file holds another component than the one that was loaded from it. It may have changed during loading,
@@ -366,9 +382,9 @@ impl Swapper {
         }
     }
 
-    /// Reloads the files of the serving policies, as one of them has changed. The future may be dropped at any time;
-    /// then nothing is swapped.
-    pub(super) async fn reload_changed(self: &Arc<Self>, followed: &Followed) {
+    /// Reloads the files of the serving policies, as one of them has changed, and returns whether they can be used as
+    /// they are. The future may be dropped at any time; then nothing is swapped.
+    pub(super) async fn reload_changed(self: &Arc<Self>, followed: &Followed) -> bool {
         let (files, from) = (followed.from.files.clone(), followed.from.clone());
         let load = move |loader: &Loader, config: &PolicyConfig| {
             let Origins { files, settings, .. } = from;
@@ -385,18 +401,22 @@ impl Swapper {
         };
         let (stack, missed, from) = match self.aside(load).await {
             Ok(loaded) => loaded,
-            Err(failure) => return self.unusable(SwapTrigger::File, &files, &failure),
+            Err(failure) => {
+                self.unusable(SwapTrigger::File, &files, &failure);
+                return false;
+            }
         };
         if identities(&stack) == identities(followed.serving.stack()) {
             tracing::debug!("the policy files were rewritten with the same components");
             self.chosen().told = false;
-            return;
+            return true;
         }
         if let Some(policy) = missed {
             tracing::warn!("`--set` names policy `{policy}`, which the changed files do not hold: a start is refused");
         }
         self.replace_unheard(Wanted { claim: Claim::Changed(followed.clone()), by: SwapTrigger::File, from, stack })
             .await;
+        true
     }
 
     /// Makes a swap whose result no caller waits for.
@@ -510,17 +530,6 @@ impl Swapper {
         let files = files.iter().map(|file| file.display().to_string()).collect();
         let reason = failure.message().to_owned();
         self.ports.ledger.note(Event::PolicyRefused { by: by.name(), files, reason });
-    }
-
-    async fn swapped(&self, replaced: Replaced, files: Vec<PathBuf>) -> Result<Swapped, Failure> {
-        let Replaced { before, serving, version } = replaced;
-        let hosts = self.on_hosts(version).await;
-        self.aside(move |loader, config| {
-            let next_start = NextStart { by: source(loader, config), files: absolute(loader.files(config)) };
-            let (files_unchanged, missed_by_set) = (hold(&files, &serving), loader.missed_by_set(&serving));
-            Ok(Swapped { files_unchanged, missed_by_set, serving, before, files, next_start, hosts })
-        })
-        .await
     }
 
     pub(super) fn chosen(&self) -> MutexGuard<'_, Chosen> {

@@ -13,7 +13,7 @@ use std::{
 };
 
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
-use pmk_system::stamp::Stamp;
+use pmk_system::{home, stamp::Stamp};
 use tokio::{
     sync::Notify,
     time::{Instant, sleep},
@@ -47,21 +47,33 @@ pub async fn follow(swapper: Arc<Swapper>) {
 }
 
 /// Reloads the files of the serving policies whenever they change. Files that change while they are being loaded are
-/// loaded again: a component that takes long to be refused does not delay its replacement.
+/// loaded again: a component that takes long to be refused does not delay its replacement. Refused files are also loaded
+/// again once gateway.json changes: it may be what they were refused for.
 async fn keep_up(swapper: &Arc<Swapper>, followed: &Followed, files: &[PathBuf], folders: &Folders) -> Infallible {
-    let mut seen = stamps(files);
+    let config = home::config_file(&swapper.home);
+    let mut watched = files.to_vec();
+    let mut seen = stamps(&watched);
     let mut is_due = swapper.is_stale(followed).await;
     if is_due {
-        seen = settled(files).await;
+        seen = settled(&watched).await;
     }
     loop {
+        let config_seen = Stamp::of(&config);
         // A component that has finished loading is swapped in even if its file may have changed by then; that is seen
         // next.
         tokio::select! {
             biased;
-            () = swapper.reload_changed(followed), if is_due => is_due = false,
-            () = other_than(&seen, files, folders) => {
-                seen = settled(files).await;
+            is_usable = swapper.reload_changed(followed), if is_due => {
+                is_due = false;
+                watched.truncate(files.len());
+                seen.truncate(files.len());
+                if !is_usable {
+                    watched.push(config.clone());
+                    seen.push(config_seen);
+                }
+            }
+            () = other_than(&seen, &watched, folders) => {
+                seen = settled(&watched).await;
                 is_due = true;
             }
         }

@@ -13,7 +13,7 @@ use pmk_models::{Answer, Stop};
 use super::{TurnError, records::note_capped, track, work::Work};
 use crate::{
     directive::{
-        self, Directive, DirectiveError,
+        self, Directive, DirectiveError, Kind,
         tools::{self, BadCall},
     },
     exchange::call::is_used_up,
@@ -28,6 +28,7 @@ mod echo;
 mod escalate;
 mod mra;
 
+pub(super) use bounds::{take_back, unsent};
 use echo::echoes;
 use escalate::EscalationOutcome;
 pub(super) use escalate::outgoing as ask_people;
@@ -197,7 +198,7 @@ async fn run_all(
             Ok(done) => found.push(done),
             Err(error) => {
                 if matches!(error, TurnError::Stopping) {
-                    bounds::take_back(services, work, count - found.len()).await;
+                    take_back(services, bounds::asking(work, Kind::MraAsk), count - found.len()).await;
                 }
                 return Err(error);
             }
@@ -238,8 +239,9 @@ async fn fenced(services: &Services, work: &mut Work<'_>, answer: Answer) -> Res
         Directive::Escalate { repo, question, reason } => {
             let (told, fate) = escalate::escalate(services, work, repo, question, reason).await?;
             let said = match fate {
-                EscalationOutcome::Asked => services.messages.escalated(is_apart(work)),
-                EscalationOutcome::Proposed => services.messages.proposed(),
+                EscalationOutcome::Asked | EscalationOutcome::Proposed => {
+                    said_of_escalation(services, work).unwrap_or_default()
+                }
                 EscalationOutcome::Waiting => services.messages.already_asked(),
                 EscalationOutcome::Nobody => services.messages.nobody_to_ask(),
                 // The text put before the answer says so.
@@ -357,8 +359,7 @@ async fn keep(
 fn done(services: &Services, work: &mut Work<'_>, words: &str) -> Acted {
     let text = match words.trim() {
         "" if !work.tally.bounded.is_empty() => std::mem::take(&mut work.tally.bounded).trim().to_owned(),
-        "" if let Some((EscalationUpdate::Proposed(_), _)) = &work.tally.escalation => services.messages.proposed(),
-        "" if work.tally.escalation.is_some() => services.messages.escalated(is_apart(work)),
+        "" if let Some(said) = said_of_escalation(services, work) => said,
         "" if work.turn.absorbs.is_some() => work.turn.inbound.text.trim().to_owned(),
         "" if !work.tally.notes.is_empty() => services.messages.case_noted_alone(),
         "" if work.tally.is_used_up => services.messages.out_of_words(),
@@ -368,9 +369,13 @@ fn done(services: &Services, work: &mut Work<'_>, words: &str) -> Acted {
     Acted::Done { text }
 }
 
-/// Returns whether contacts are asked in a place that the asker cannot see.
-fn is_apart(work: &Work<'_>) -> bool {
-    matches!(&work.tally.escalation, Some((EscalationUpdate::Asked(_, marker), _)) if marker.apart.is_some())
+/// Returns what the asker is told of the turn's question to the contacts, if there is one.
+pub(super) fn said_of_escalation(services: &Services, work: &Work<'_>) -> Option<String> {
+    match &work.tally.escalation.as_ref()?.0 {
+        EscalationUpdate::Proposed(_) => Some(services.messages.proposed()),
+        EscalationUpdate::Asked(_, marker) => Some(services.messages.escalated(marker.apart.is_some())),
+        _ => None,
+    }
 }
 
 /// Returns the answer as text. A non-empty answer that was cut short ends with "…".

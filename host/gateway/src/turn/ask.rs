@@ -3,7 +3,7 @@
 
 use pmk_models::Answer;
 
-use super::{TurnError, work::Work};
+use super::{TurnError, attach, work::Work};
 use crate::{
     exchange::call::{self, CallOutcome},
     services::Services,
@@ -61,12 +61,7 @@ fn nothing_to_ask(services: &Services, work: &mut Work<'_>) -> Option<String> {
     if work.tally.rounds > 0 {
         return None;
     }
-    let left_out = work.attached.left_out;
-    if left_out > 0 || work.attached.unread().next().is_some() {
-        let settings = &services.config.slack_settings;
-        let most = (settings.max_file_kib, settings.max_image_kib);
-        work.tally.prefix.push_str(&services.messages.not_read(work.attached.unread(), left_out, most));
-    }
+    work.tally.prefix.push_str(&attach::not_read(services, &work.attached));
     let is_empty = work.turn.inbound.text.trim().is_empty() && !work.attached.has_content();
     is_empty.then(|| format!("{}{}", work.tally.prefix, services.messages.nothing_to_read()))
 }

@@ -78,6 +78,16 @@ pub(super) fn words(services: &Services, text: &str, attached: &Attachments) -> 
     if text.trim().is_empty() && attached.has_content() { services.messages.told_no_words() } else { text.to_owned() }
 }
 
+/// Returns the text that names the files which were not read; empty if all were.
+pub(super) fn not_read(services: &Services, attached: &Attachments) -> String {
+    if attached.left_out == 0 && attached.unread().next().is_none() {
+        return String::new();
+    }
+    let settings = &services.config.slack_settings;
+    let most = (settings.max_file_kib, settings.max_image_kib);
+    services.messages.not_read(attached.unread(), attached.left_out, most)
+}
+
 /// Returns how many tokens attachments may take up beside their message.
 pub(super) fn cost(services: &Services, attached: &Attachments, limit: u64) -> u64 {
     let cost = |piece: &Piece| match &piece.image {

@@ -52,8 +52,11 @@ pub(super) fn is_heard(turn: &OpenTurn) -> bool {
     turn.absorbs.is_some() || turn.awaits.is_some()
 }
 
-/// Treats a message as an ordinary one after all.
-pub(super) fn as_talk(turn: OpenTurn) -> OpenTurn {
+/// Treats a message as an ordinary one after all: it has names then, as any that was not about a waiting question.
+pub(super) async fn into_talk(services: &Services, mut turn: OpenTurn) -> OpenTurn {
+    if is_heard(&turn) {
+        turn.inbound.text = services.front.with_names(turn.inbound.text).await;
+    }
     OpenTurn { absorbs: None, awaits: None, ..turn }
 }
 
@@ -79,10 +82,7 @@ pub(super) async fn hear(services: &Services, mut turn: OpenTurn, batch: &Batch)
         Word::Other if turn.inbound.if_awaited => {
             done(services, turn, "aside", vec![], None, vec![]).await.map(Heard::Done)
         }
-        Word::Other => {
-            turn.inbound.text = services.front.with_names(turn.inbound.text).await;
-            Ok(Heard::Talk(as_talk(turn)))
-        }
+        Word::Other => Ok(Heard::Talk(into_talk(services, turn).await)),
         Word::Answer => answered(services, turn, marker, reading, told).await,
         Word::Later => later(services, turn).await.map(Heard::Done),
         Word::Question => asked_back(services, turn, marker, told).await.map(Heard::Done),

@@ -4,7 +4,7 @@ use pmk_core::{Entry, Message};
 use pmk_knowledge::Atom;
 
 use super::{
-    TurnError, absorb, attach, batching, buttons, parts,
+    TurnError, absorb, act, attach, batching, buttons, parts,
     placeholder::{self, Placeholder},
     track,
     work::{Tally, Work},
@@ -57,7 +57,9 @@ pub(super) async fn record(
         // What was cut stays cut, and the next attempt has nothing to say of it.
         Ending::Failed { message, may_pass } => {
             let cut = if may_pass { cut } else { String::new() };
-            (format!("{}{cut}{message}", work.tally.late), false)
+            // The question to the contacts goes out all the same.
+            let escalated = act::said_of_escalation(services, &work).map(|said| format!("\n\n{said}"));
+            (format!("{}{cut}{message}{}", work.tally.late, escalated.unwrap_or_default()), false)
         }
     };
     let mut parts = match (&work.turn.absorbs, &learnt) {
@@ -74,7 +76,9 @@ pub(super) async fn record(
     if is_models && services.config.slack_settings.feedback.asks(work.ports.journal.tags().place.is_some()) {
         buttons::ask_opinion(&mut parts);
     }
-    if may_pass && work.turn.absorbs.is_none() {
+    // A question that contacts have been asked waits for their answer.
+    let is_asked = matches!(&work.tally.escalation, Some((EscalationUpdate::Asked(..), _)));
+    if may_pass && !is_asked && work.turn.absorbs.is_none() {
         buttons::offer_again(&mut parts);
     }
     let split = split(&work.turn.inbound.user, &parts);

@@ -34,6 +34,11 @@ pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batc
                 return Ok(());
             }
             Admission::Ask(turn) => turn,
+            // A thread can wait for one answer only: the next turn says that it waits already.
+            Admission::Command(_, command::Command::Confirmed(_)) if work.tally.escalation.is_some() => {
+                batch.put_back(inbox);
+                return Ok(());
+            }
             Admission::Command(turn, command) => {
                 let answered = command::carry_out(services, turn, command).await?;
                 deliver::deliver(services, answered).await?;
@@ -50,6 +55,11 @@ pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batc
             Admission::Nothing => continue,
         };
         let attached = attach::read(services, &turn, &[], None).await?;
+        // A turn of its own says that there is nothing to read in it.
+        if turn.inbound.text.trim().is_empty() && !attached.has_content() {
+            batch.put_back(inbox);
+            return Ok(());
+        }
         let message = Message::user(attach::words(services, &said(&turn.inbound), &attached));
         let limit = work.exchange.budget.limit;
         let cost = u64::from(tokens::message(&message)) + attach::cost(services, &attached, limit);
@@ -72,7 +82,7 @@ pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batc
         };
         work.exchange.window.push(Entry::new(id, message));
         // Attachments that could not be read are named before the one answer.
-        work.attached.append(attached);
+        work.tally.prefix.push_str(&attach::not_read(services, &attached));
         work.steered.push(turn);
     }
     Ok(())

@@ -21,7 +21,7 @@ pub(super) struct Work<'a> {
     pub merged: Vec<OpenTurn>,
     /// Turns whose messages came while it was being answered, and follow its own.
     pub steered: Vec<OpenTurn>,
-    /// What came with these messages, as far as it was read.
+    /// What came with its message and with those merged into it, as far as it was read.
     pub attached: Attachments,
     /// The case that the turn belongs to, as it was when the turn began.
     pub case: Option<Case>,

@@ -28,20 +28,22 @@ pub(super) async fn count(services: &Services, work: &mut Work<'_>, kind: Kind) 
     Ok(Some(services.messages.told_bounded(most, of)))
 }
 
-/// Takes back what an attempt that the gateway ends has counted: so many searches that were not finished, and a question
-/// to contacts that was not sent. The next start counts them again.
-pub(super) async fn take_back(services: &Services, work: &Work<'_>, searches: usize) {
-    let escalations = usize::from(work.tally.escalation.is_some());
-    for (kind, times) in [(Kind::MraAsk, searches), (Kind::Escalate, escalations)] {
-        if times > 0
-            && let Err(error) = services.store.take_back_asked(asking(work, kind), times).await
-        {
-            tracing::warn!(%error, kind = kind.tag(), "what was ended counts against the hourly limit");
-        }
+/// Returns what an attempt has counted, and is put to others only once its answer is stored: the question to contacts.
+pub(in crate::turn) fn unsent(work: &Work<'_>) -> Option<Asking> {
+    work.tally.escalation.as_ref().map(|_| asking(work, Kind::Escalate))
+}
+
+/// Takes back so many counts of what an attempt has not done. The next attempt counts it again.
+pub(in crate::turn) async fn take_back(services: &Services, asking: Asking, times: usize) {
+    let kind = asking.kind;
+    if times > 0
+        && let Err(error) = services.store.take_back_asked(asking, times).await
+    {
+        tracing::warn!(%error, kind = kind.tag(), "what was ended counts against the hourly limit");
     }
 }
 
-fn asking(work: &Work<'_>, kind: Kind) -> Asking {
+pub(super) fn asking(work: &Work<'_>, kind: Kind) -> Asking {
     let inbound = &work.turn.inbound;
     Asking { kind, front: inbound.key.front, user: inbound.user.clone(), session: work.turn.session }
 }

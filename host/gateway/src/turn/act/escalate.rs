@@ -51,8 +51,12 @@ pub(super) async fn escalate(
     if work.turn.absorbs.is_some() {
         return Ok((Done::refused(services.messages.told_just_answered()), EscalationOutcome::Answered));
     }
-    if work.tally.escalation.is_some() {
-        return Ok((Done::refused(services.messages.told_already()), EscalationOutcome::Asked));
+    match &work.tally.escalation {
+        Some((EscalationUpdate::Proposed(_), _)) => {
+            return Ok((Done::refused(services.messages.told_proposed()), EscalationOutcome::Proposed));
+        }
+        Some(_) => return Ok((Done::refused(services.messages.told_already()), EscalationOutcome::Asked)),
+        None => {}
     }
     // What the asker confirms reads exactly as what is sent.
     let question = text::plain(&question).into_owned();
