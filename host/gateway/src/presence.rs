@@ -85,6 +85,13 @@ pub struct Ports {
     pub manager: Arc<Manager>,
 }
 
+impl Ports {
+    /// Returns whether Slack refuses whatever is said or read, until somebody gives it another token.
+    fn is_muted(&self) -> bool {
+        self.front.refusal().is_some_and(|refusal| refusal.mutes)
+    }
+}
+
 /// The presence of one run.
 pub struct Presence {
     ports: Ports,
@@ -225,9 +232,10 @@ impl Presence {
         }
     }
 
-    /// Of several hosts, only one makes good an outage. One that is deaf would put it off.
+    /// Of several hosts, only one makes good an outage. One that is deaf would put it off. While Slack refuses the bot
+    /// token, nobody could be told, and nothing read.
     fn makes_good(&self) -> bool {
-        self.ports.store.is_first_to_hear()
+        self.ports.store.is_first_to_hear() && !self.ports.is_muted()
     }
 
     /// Notes that the gateway ends because it was asked to or because its input has ended, and tells

@@ -337,7 +337,7 @@ impl Front for Slack {
         if self.hearing.may_be_missing() {
             // What is written after that would have to be looked for again.
             let what = "no connection to Slack yet".to_owned();
-            return Err(FrontError::Transient { what, retry_after: None });
+            return Err(FrontError::Transient { what, retry_after: None, not_made: true });
         }
         let past = backfill::look_back(&self.web, &self.me, self.places, place).await;
         past.map_err(CallFailure::while_running)

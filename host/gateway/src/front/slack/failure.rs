@@ -87,6 +87,8 @@ pub(super) enum Cause {
     Unreadable,
     /// No connection.
     Unreachable(String),
+    /// No connection in time, which another attempt may get.
+    ConnectTimedOut(String),
     /// A connection that broke.
     Broken(String),
     /// The call was not made: this process may not post, or it is currently unknown whether it may.
@@ -230,8 +232,12 @@ pub(super) fn hint(code: &str, token: Token, needed: Option<&str>) -> String {
 impl From<reqwest::Error> for Cause {
     fn from(error: reqwest::Error) -> Self {
         // The address may be a secret.
-        let (is_connect, why) = (error.is_connect() && !error.is_timeout(), root(&error.without_url()));
-        if is_connect { Cause::Unreachable(why) } else { Cause::Broken(why) }
+        let (is_connect, is_timeout, why) = (error.is_connect(), error.is_timeout(), root(&error.without_url()));
+        match (is_connect, is_timeout) {
+            (true, false) => Cause::Unreachable(why),
+            (true, true) => Cause::ConnectTimedOut(why),
+            (false, _) => Cause::Broken(why),
+        }
     }
 }
 
@@ -279,7 +285,9 @@ impl fmt::Display for CallFailure {
                 write!(f, "`{method}` with {token} got no answer within {limit:.1} s")
             }
             Cause::Unreadable => write!(f, "`{method}` with {token} got an answer that is not from Slack"),
-            Cause::Unreachable(why) => write!(f, "`{method}` with {token} did not reach Slack: {why}"),
+            Cause::Unreachable(why) | Cause::ConnectTimedOut(why) => {
+                write!(f, "`{method}` with {token} did not reach Slack: {why}")
+            }
             Cause::Broken(why) => write!(f, "`{method}` with {token} lost its connection to Slack: {why}"),
             Cause::NotForUs(FrontError::Closed) => {
                 write!(f, "`{method}` was not called: it is left to the hosts that have taken over")
@@ -325,7 +333,15 @@ impl CallFailure {
 
     /// Returns whether the call certainly had no effect.
     pub(super) fn was_not_made(&self) -> bool {
-        self.was_put_off() || matches!(self.cause, Cause::NotForUs(_) | Cause::Locked { .. })
+        matches!(
+            self.cause,
+            Cause::RateLimited { .. }
+                | Cause::NotForUs(_)
+                | Cause::Locked { .. }
+                | Cause::AwaitsToken { .. }
+                | Cause::Unreachable(_)
+                | Cause::ConnectTimedOut(_)
+        )
     }
 
     /// Returns how long to wait, if Slack says so.
@@ -360,7 +376,11 @@ impl CallFailure {
     pub(super) fn may_pass(&self) -> bool {
         match &self.cause {
             Cause::Code { code, .. } => kind(code) == Kind::Passing,
-            Cause::RateLimited { .. } | Cause::TimedOut(_) | Cause::Broken(_) | Cause::Status(500..) => true,
+            Cause::RateLimited { .. }
+            | Cause::TimedOut(_)
+            | Cause::ConnectTimedOut(_)
+            | Cause::Broken(_)
+            | Cause::Status(500..) => true,
             Cause::Status(_)
             | Cause::Unreadable
             | Cause::Unreachable(_)
@@ -400,7 +420,7 @@ impl CallFailure {
             Cause::Unreachable(why) if roots::blames_the_clock(why) => {
                 "check this machine's clock: the certificate counts as expired or not valid yet".to_owned()
             }
-            Cause::TimedOut(_) | Cause::Unreachable(_) | Cause::Broken(_) => {
+            Cause::TimedOut(_) | Cause::Unreachable(_) | Cause::ConnectTimedOut(_) | Cause::Broken(_) => {
                 "check the network and the Slack API address: Slack is reached directly, without HTTPS_PROXY; see also https://slack-status.com".to_owned()
             }
         };
@@ -409,18 +429,21 @@ impl CallFailure {
 
     /// Returns the error of a call while the gateway is running.
     pub(super) fn while_running(self) -> FrontError {
-        let (what, kind) = (self.to_string(), self.kind());
+        let (what, kind, not_made) = (self.to_string(), self.kind(), self.was_not_made());
         match self.cause {
-            Cause::RateLimited { retry_after } => FrontError::Transient { what, retry_after: Some(retry_after) },
+            Cause::RateLimited { retry_after } => {
+                FrontError::Transient { what, retry_after: Some(retry_after), not_made }
+            }
             Cause::Code { code, needed } => match kind {
                 Some(Kind::Credentials) => FrontError::Fatal { what, hint: hint(&code, self.token, needed.as_deref()) },
-                Some(Kind::Passing) => FrontError::Transient { what, retry_after: None },
+                Some(Kind::Passing) => FrontError::Transient { what, retry_after: None, not_made },
                 Some(Kind::Refusal) => FrontError::Refused { what, may_pass: false },
                 Some(Kind::Unknown) | None => FrontError::Refused { what, may_pass: true },
             },
             // What waits for it goes on with the new token by itself.
             Cause::AwaitsToken { code } => {
-                FrontError::Transient { what: format!("{what}; {}", hint(&code, self.token, None)), retry_after: None }
+                let what = format!("{what}; {}", hint(&code, self.token, None));
+                FrontError::Transient { what, retry_after: None, not_made }
             }
             Cause::NotForUs(why) => why,
             // A status says something about the connection to Slack; only "too large" is about the
@@ -431,7 +454,8 @@ impl CallFailure {
             | Cause::TimedOut(_)
             | Cause::Unreadable
             | Cause::Unreachable(_)
-            | Cause::Broken(_) => FrontError::Transient { what, retry_after: None },
+            | Cause::ConnectTimedOut(_)
+            | Cause::Broken(_) => FrontError::Transient { what, retry_after: None, not_made },
         }
     }
 }
@@ -482,6 +506,25 @@ mod tests {
             let of_sockets = CallFailure { method: OPEN, token: Token::App, cause: cause() };
             assert!(matches!(of_sockets.while_running(), FrontError::Fatal { .. }), "{refused}");
             assert!(is_fatal(refused), "{refused}");
+        }
+    }
+
+    /// Regression: what had never reached Slack, or was refused until a new token is there, may have had an effect.
+    #[test]
+    fn a_call_that_was_certainly_not_made_was_in_doubt() {
+        let (why, code) = (|| "no route".to_owned(), || "token_revoked".to_owned());
+        for (cause, expected) in [
+            (Cause::Unreachable(why()), true),
+            (Cause::ConnectTimedOut(why()), true),
+            (Cause::AwaitsToken { code: code() }, true),
+            (Cause::Locked { code: code() }, true),
+            (Cause::RateLimited { retry_after: Duration::ZERO }, true),
+            (Cause::Broken(why()), false),
+            (Cause::TimedOut(Duration::ZERO), false),
+            (Cause::Status(502), false),
+        ] {
+            let end = failure(cause).while_running();
+            assert!(matches!(end, FrontError::Transient { not_made, .. } if not_made == expected), "{end:?}");
         }
     }
 
