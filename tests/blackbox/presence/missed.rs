@@ -142,6 +142,26 @@ async fn a_slack_that_is_asked_too_often_is_asked_again_when_it_says() {
     assert_eq!(caught_up(&home), (1, 1, 0));
 }
 
+/// Regression: a bot token that was refused at that moment was the end of reading back, for every conversation.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_could_not_be_read_back_with_a_refused_token_was_given_up_for_good() {
+    let slack = Slack::start(rules().without_statuses().unlimited()).await;
+    let home = Home::new();
+    // Otherwise Slack would accept the token for a notice.
+    home.write("gateway.json", r#"{"version":1,"presence":{"broadcast":false}}"#);
+    talking_with(&home, &slack, &["U1", "U2"]).await.kill();
+    age(&home, 10 * MINUTE);
+    let open = ["U1", "U2"].map(|user| slack.talked(7 * MINUTE, &dm_channel(user), user, "Is anybody there?", None));
+    slack.fault("conversations.history", Fault::Error("token_revoked"));
+    let gateway = Gateway::start(&home, &slack, &[]);
+    until_async("a refusal", || gateway.log().contains("cannot read what was missed there now").then_some(())).await;
+    slack.heal("conversations.history");
+    for asked in &open {
+        answered(&slack, asked).await;
+    }
+    assert_eq!(caught_up(&home), (2, 2, 0));
+}
+
 /// Regression: whoever had asked something in an outage got no answer until everybody had been told that it is over, which
 /// takes minutes.
 #[tokio::test(flavor = "multi_thread")]

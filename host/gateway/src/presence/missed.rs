@@ -116,6 +116,11 @@ async fn read_one(
             tracing::warn!(session = %unread.key, what, "cannot read what was missed there now");
             return Ok(ReadProgress::PutOff);
         }
+        // Other conversations would be refused, too, until somebody gives it another token.
+        Err(error) if ports.is_muted() => {
+            tracing::warn!(session = %unread.key, %error, "cannot read what was missed there now");
+            return Ok(ReadProgress::PutOff);
+        }
         Err(error) => {
             tracing::warn!(session = %unread.key, %error, "cannot read what was missed there");
             reading.unreadable += 1;
