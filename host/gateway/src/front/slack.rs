@@ -416,6 +416,14 @@ impl Slack {
             self.streams.left_behind(part.event_id, &part.reply_to.channel, after, ts);
         }
         match &found {
+            Err(failure) if failure.hides_the_past() => {
+                tracing::warn!(%failure, "cannot check whether a part of a reply was already posted");
+                if !failure.is_about_the_thread() {
+                    self.statuses.unreadable(&part.reply_to.channel);
+                }
+                return Ok(Lookup::Unknown);
+            }
+            // It is too long.
             Ok(Lookup::Unknown) => self.statuses.unreadable(&part.reply_to.channel),
             Ok(Lookup::Yes(Some(ts))) => self.streams.has_become(part.event_id, ts),
             Ok(Lookup::No) if !pieces.is_empty() => {
