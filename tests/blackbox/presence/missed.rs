@@ -204,6 +204,27 @@ async fn what_was_asked_in_the_last_of_many_conversations_was_left_out_in_silenc
     assert!(gateway.log().contains("503 are too many"), "{}", gateway.log());
 }
 
+/// Regression: of a conversation with very many messages, the oldest were not read, and nobody was told.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_asked_before_very_many_messages_was_left_out_in_silence() {
+    let slack = Slack::start(rules().without_statuses().unlimited()).await;
+    let home = Home::new();
+    home.write("gateway.json", r#"{"version":1,"language":"en","admins":["U0ADMIN"]}"#);
+    let gateway = talking_with(&home, &slack, &["U1"]).await;
+    let asked = slack.mention("C1", "U1", "hello", None);
+    assert!(slack.await_reply(&asked, PATIENCE).await.is_some());
+    gateway.kill();
+    age(&home, 10 * MINUTE);
+    for _ in 0..2_001 {
+        slack.talked(7 * MINUTE, "C1", "U2", "talk that is not for the bot", None);
+    }
+    let gateway = Gateway::start(&home, &slack, &[]);
+    let is_cut = |message: &Message| message.text.contains("one conversation was too long to be read back completely");
+    assert!(slack.await_message(&dm_channel("U0ADMIN"), PATIENCE, is_cut).await.is_some());
+    assert_eq!(home.await_events("gateway.caught-up", 1)[0]["cut"], 1);
+    assert!(gateway.log().contains("too long to be read back completely"), "{}", gateway.log());
+}
+
 /// Once, the heart waited until everything was read back, which takes minutes: the gateway seemed to be down, and took
 /// itself for one whose machine had slept. The beat comes half a minute after the start, whatever this machine does.
 #[tokio::test(flavor = "multi_thread")]

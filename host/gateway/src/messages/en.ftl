@@ -55,6 +55,10 @@ left-unread = :warning: After the outage, { $count ->
     [one] one conversation is
    *[other] { $count } conversations are
 } not read back, because at most { $most } are: what was asked there meanwhile gets no answer unless it is asked again
+partly-read = :warning: After the outage, { $count ->
+    [one] one conversation was
+   *[other] { $count } conversations were
+} too long to be read back completely: what was asked in the part that was left out gets no answer unless it is asked again
 arm-stopped-for-failures = :no_entry: Experiment `{ $experiment }`: arm `{ $arm }` was stopped because its policies failed in { $bad } of { $of } conversations, against { $control-bad } of { $control-of } for `{ $control }`; its conversations go on with `{ $control }`
 arm-stopped-for-overflows = :no_entry: Experiment `{ $experiment }`: arm `{ $arm }` was stopped because prompts were too long in { $bad } of { $of } conversations, against { $control-bad } of { $control-of } for `{ $control }`; its conversations go on with `{ $control }`
 experiment-refused = :warning: Experiment `{ $experiment }` was not started: { $why }

@@ -42,6 +42,7 @@ front-refused = :rotating_light: Slack 不再接受我的新連線；現有的�
 front-accepted = :white_check_mark: Slack 又接受我的連線了
 front-unmuted = :white_check_mark: Slack 又接受我的 bot token 了：在那之前沒有人得到回答，我也無法通知任何人
 left-unread = :warning: 離線之後最多補讀 { $most } 個對話，另有 { $count } 個沒有補讀：當時在那裡問的問題，要再問一次才會有回答
+partly-read = :warning: 離線之後有 { $count } 個對話太長，只補讀了一部分：在沒有補讀的部分問的問題，要再問一次才會有回答
 arm-stopped-for-failures = :no_entry: 實驗 `{ $experiment }` 已停用 `{ $arm }`：它的 { $of } 個對話中有 { $bad } 個因策略失敗而受影響，`{ $control }` 的 { $control-of } 個中有 { $control-bad } 個；這些對話改由 `{ $control }` 繼續
 arm-stopped-for-overflows = :no_entry: 實驗 `{ $experiment }` 已停用 `{ $arm }`：它的 { $of } 個對話中有 { $bad } 個出現過提示太長，`{ $control }` 的 { $control-of } 個中有 { $control-bad } 個；這些對話改由 `{ $control }` 繼續
 experiment-refused = :warning: 實驗 `{ $experiment }` 沒有開始：{ $why }
