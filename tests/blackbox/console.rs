@@ -1,10 +1,15 @@
 //! The console as a script drives it.
 
-use std::{collections::HashMap, io::Write, process::Stdio};
+use std::{
+    collections::{HashMap, HashSet},
+    io::Write,
+    process::Stdio,
+};
 
+use pmk_stand_ins::anthropic::{Anthropic, Behaviour};
 use serde_json::json;
 
-use crate::support::{Home, component, of_type, question};
+use crate::support::{Home, component, finish, of_type, question};
 
 /// 200 turns of a few hundred characters, Chinese and English in turn, so that 8,000 tokens are far too
 /// few for all of them.
@@ -241,4 +246,23 @@ fn a_blocked_user_is_ignored_and_others_are_served() {
     let answered: Vec<&serde_json::Value> =
         of_type(&lines, "reply").into_iter().map(|reply| &reply["event_id"]).collect();
     assert_eq!(answered, ["Ev2"]);
+}
+
+/// Regression: all of them had the same ids, so a program that reads them took each for the first, printed again.
+#[test]
+fn notices_to_admins_could_not_be_told_from_each_other() {
+    let (home, anthropic) = (Home::new(), Anthropic::start_blocking());
+    home.write("gateway.json", r#"{"version":1,"admins":["U0ADMIN","U0OTHER"]}"#);
+    anthropic.when("hello", Behaviour::error(401, "authentication_error", "invalid x-api-key"));
+    anthropic.when("and now?", Behaviour::answer("here I am"));
+    let questions = [("Ev1", "hello"), ("Ev2", "hello"), ("Ev3", "and now?")].map(|(id, text)| question(id, text));
+    let lines = finish(home.asking(&anthropic, &[]), &questions.join("\n")).ok().lines();
+    let of_admins = |notice: &&serde_json::Value| notice["channel"] == "U0ADMIN" || notice["channel"] == "U0OTHER";
+    let notices: Vec<&serde_json::Value> = of_type(&lines, "notice").into_iter().filter(of_admins).collect();
+    assert_eq!(notices.len(), 4, "that the model refuses, and that it answers again: {notices:#?}");
+    let different = |key: &str| {
+        let ids = notices.iter().filter_map(|notice| notice[key].as_str()).filter(|id| id.starts_with(':'));
+        ids.collect::<HashSet<&str>>().len()
+    };
+    assert_eq!((different("event_id"), different("ts")), (4, 4), "{notices:#?}");
 }

@@ -133,6 +133,24 @@ async fn who_could_not_be_told_at_once_that_it_is_back_read_for_good_that_it_is_
     made_good(&home).await;
 }
 
+/// Regression: what Slack had refused for the keys of its workspace counted as said, and the outage as over with that.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_could_not_be_told_while_slack_took_nothing_was_never_told() {
+    let slack = Slack::start(rules().unlimited()).await;
+    let home = Home::new();
+    talking_with(&home, &slack, &["U1"]).await.kill();
+    age(&home, 10 * MINUTE);
+    let posts = slack.call_count("chat.postMessage");
+    slack.fault("chat.postMessage", Fault::Error("ekm_access_denied"));
+    let _gateway = Gateway::start(&home, &slack, &[]);
+    until_async("a refusal", || (slack.call_count("chat.postMessage") > posts).then_some(())).await;
+    slack.heal("chat.postMessage");
+    let channel = dm_channel("U1");
+    await_told(&slack, &channel, ":wave: pmk gateway 重新上線（離線約 10 分鐘）").await;
+    made_good(&home).await;
+    assert_eq!(told(&slack, &channel).len(), 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_kill_people_are_told_once_however_often_it_is_killed_again() {
     let slack = Slack::start(rules().unlimited()).await;

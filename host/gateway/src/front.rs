@@ -462,7 +462,12 @@ pub type Described = Result<File, FileSkipReason>;
 pub enum FrontError {
     /// A retry may help; not before `retry_after`, if that is known.
     #[error("{what}")]
-    Transient { what: String, retry_after: Option<std::time::Duration> },
+    Transient {
+        what: String,
+        retry_after: Option<std::time::Duration>,
+        /// Whether the call that failed certainly had no effect.
+        not_made: bool,
+    },
     /// A retry will not help.
     #[error("{what}")]
     Fatal { what: String, hint: String },

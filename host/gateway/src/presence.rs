@@ -22,7 +22,12 @@ mod outage;
 pub mod probes;
 pub mod state;
 
-use std::{convert::Infallible, path::Path, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use pmk_system::{clock::Clock, threads::offload};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
@@ -45,7 +50,7 @@ pub use outage::AWAY_AFTER;
 use broadcast::Circle;
 use health_check::HealthCheck;
 use manager::Manager;
-use outage::{Reading, Silence};
+use outage::{FoundOutages, Reading, Silence};
 
 /// How often the heartbeat is written: well before [the last one is late](health), even if its proof takes a while.
 pub const BEAT_EVERY: Duration = Duration::from_secs(20);
@@ -80,10 +85,18 @@ pub struct Ports {
     pub manager: Arc<Manager>,
 }
 
+impl Ports {
+    /// Returns whether Slack refuses whatever is said or read, until somebody gives it another token.
+    fn is_muted(&self) -> bool {
+        self.front.refusal().is_some_and(|refusal| refusal.mutes)
+    }
+}
+
 /// The presence of one run.
 pub struct Presence {
     ports: Ports,
     signs: LivenessFiles,
+    found: Mutex<FoundOutages>,
 }
 
 impl Presence {
@@ -94,7 +107,7 @@ impl Presence {
     /// What is owed could not be stored.
     pub async fn begin(home: &Path, ports: Ports, silent_ms: Option<i64>) -> Result<Arc<Presence>, StoreError> {
         let now_ms = ports.clock.now_ms();
-        let presence = Arc::new(Presence { ports, signs: LivenessFiles::of(home) });
+        let presence = Arc::new(Presence { ports, signs: LivenessFiles::of(home), found: Mutex::default() });
         let elsewhere_ms = silent_ms.map(|silent_ms| now_ms - silent_ms);
         let back = outage::at_start(presence.signs.read().or_elsewhere(elsewhere_ms), now_ms);
         let mut silent_since_ms = presence.signs.silent_since_ms();
@@ -134,7 +147,7 @@ impl Presence {
     async fn keep_beating(&self) -> Infallible {
         let mut ticks = interval_at(Instant::now() + BEAT_EVERY, BEAT_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut last = Reading::now(&self.ports.clock);
+        self.found().look(Reading::now(&self.ports.clock));
         loop {
             tokio::select! {
                 biased;
@@ -142,21 +155,40 @@ impl Presence {
                 // The last heartbeat is from before the database was away.
                 () = self.ports.store.back() => {}
             }
-            let now = Reading::now(&self.ports.clock);
-            if let Some(back) = outage::between(last, now) {
+            let slept = self.found().look(Reading::now(&self.ports.clock));
+            if let Some(back) = slept {
                 tracing::warn!(offline_ms = back.offline_ms, "this process was suspended for a while");
-                match self.came_back(back, now.wall_ms).await {
-                    Ok(online) => self.ports.ledger.note(online),
-                    Err(error) => tracing::error!(%error, "cannot find out what was missed in the meantime"),
-                }
             }
-            last = now;
+            if let Err(error) = self.store_found().await {
+                // Without a heartbeat: the last one tells the next run of the outage.
+                tracing::error!(%error, "cannot find out what was missed in the meantime");
+                continue;
+            }
             match tokio::time::timeout(PROVED_WITHIN, self.prove_able()).await {
                 Ok(Ok(())) => self.beat(),
                 Ok(Err(error)) => tracing::error!(%error, "no heartbeat: nothing can be stored"),
                 Err(_) => tracing::error!("no heartbeat: the message queues do not respond"),
             }
         }
+    }
+
+    /// Stores what is owed after the outages that this run has found.
+    ///
+    /// # Errors
+    /// One could not be stored; it and the later ones are still to be.
+    async fn store_found(&self) -> Result<(), StoreError> {
+        loop {
+            let unstored = self.found().unstored();
+            let Some((back, until_ms)) = unstored else { return Ok(()) };
+            let online = self.came_back(back, until_ms).await?;
+            self.found().stored();
+            self.ports.ledger.note(online);
+        }
+    }
+
+    fn found(&self) -> MutexGuard<'_, FoundOutages> {
+        // Each of its methods leaves it consistent.
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Checks that a message could be stored and answered: commits to the disk and locks the queues. Waits for as long as
@@ -200,9 +232,10 @@ impl Presence {
         }
     }
 
-    /// Of several hosts, only one makes good an outage. One that is deaf would put it off.
+    /// Of several hosts, only one makes good an outage. One that is deaf would put it off. While Slack refuses the bot
+    /// token, nobody could be told, and nothing read.
     fn makes_good(&self) -> bool {
-        self.ports.store.is_first_to_hear()
+        self.ports.store.is_first_to_hear() && !self.ports.is_muted()
     }
 
     /// Notes that the gateway ends because it was asked to or because its input has ended, and tells
@@ -213,7 +246,10 @@ impl Presence {
         let now_ms = self.ports.clock.now_ms();
         // Until the connections are closed. The last heartbeat may be from before a silence had ended.
         self.signs.set_silent_since(self.silent_since_ms(now_ms));
-        self.signs.leave_marker(now_ms);
+        // After an outage that is not stored yet, the next run is to go by the last heartbeat, which is from before it.
+        if self.found().unstored().is_none() {
+            self.signs.leave_marker(now_ms);
+        }
         // While another host is running, the gateway is not away.
         let broadcast = self.may_broadcast() && !self.ports.store.has_other_hosts();
         if broadcast {

@@ -34,8 +34,7 @@ impl Fence for HostFence {
     async fn holds(&self) -> Result<(), FrontError> {
         HostFence::holds(self).await.map_err(|error| match error.is_lost() {
             true => FrontError::Closed,
-            // Nothing was posted yet.
-            false => FrontError::Transient { what: error.to_string(), retry_after: Some(AGAIN_AFTER) },
+            false => FrontError::Transient { what: error.to_string(), retry_after: Some(AGAIN_AFTER), not_made: true },
         })
     }
 }

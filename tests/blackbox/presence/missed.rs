@@ -142,6 +142,26 @@ async fn a_slack_that_is_asked_too_often_is_asked_again_when_it_says() {
     assert_eq!(caught_up(&home), (1, 1, 0));
 }
 
+/// Regression: a bot token that was refused at that moment was the end of reading back, for every conversation.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_could_not_be_read_back_with_a_refused_token_was_given_up_for_good() {
+    let slack = Slack::start(rules().without_statuses().unlimited()).await;
+    let home = Home::new();
+    // Otherwise Slack would accept the token for a notice.
+    home.write("gateway.json", r#"{"version":1,"presence":{"broadcast":false}}"#);
+    talking_with(&home, &slack, &["U1", "U2"]).await.kill();
+    age(&home, 10 * MINUTE);
+    let open = ["U1", "U2"].map(|user| slack.talked(7 * MINUTE, &dm_channel(user), user, "Is anybody there?", None));
+    slack.fault("conversations.history", Fault::Error("token_revoked"));
+    let gateway = Gateway::start(&home, &slack, &[]);
+    until_async("a refusal", || gateway.log().contains("cannot read what was missed there now").then_some(())).await;
+    slack.heal("conversations.history");
+    for asked in &open {
+        answered(&slack, asked).await;
+    }
+    assert_eq!(caught_up(&home), (2, 2, 0));
+}
+
 /// Regression: whoever had asked something in an outage got no answer until everybody had been told that it is over, which
 /// takes minutes.
 #[tokio::test(flavor = "multi_thread")]
@@ -182,6 +202,27 @@ async fn what_was_asked_in_the_last_of_many_conversations_was_left_out_in_silenc
     let left_out = |message: &Message| message.text.contains("503 conversations are not read back");
     assert!(slack.await_message(&dm_channel("U0ADMIN"), PATIENCE, left_out).await.is_some());
     assert!(gateway.log().contains("503 are too many"), "{}", gateway.log());
+}
+
+/// Regression: of a conversation with very many messages, the oldest were not read, and nobody was told.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_asked_before_very_many_messages_was_left_out_in_silence() {
+    let slack = Slack::start(rules().without_statuses().unlimited()).await;
+    let home = Home::new();
+    home.write("gateway.json", r#"{"version":1,"language":"en","admins":["U0ADMIN"]}"#);
+    let gateway = talking_with(&home, &slack, &["U1"]).await;
+    let asked = slack.mention("C1", "U1", "hello", None);
+    assert!(slack.await_reply(&asked, PATIENCE).await.is_some());
+    gateway.kill();
+    age(&home, 10 * MINUTE);
+    for _ in 0..2_001 {
+        slack.talked(7 * MINUTE, "C1", "U2", "talk that is not for the bot", None);
+    }
+    let gateway = Gateway::start(&home, &slack, &[]);
+    let is_cut = |message: &Message| message.text.contains("one conversation was too long to be read back completely");
+    assert!(slack.await_message(&dm_channel("U0ADMIN"), PATIENCE, is_cut).await.is_some());
+    assert_eq!(home.await_events("gateway.caught-up", 1)[0]["cut"], 1);
+    assert!(gateway.log().contains("too long to be read back completely"), "{}", gateway.log());
 }
 
 /// Once, the heart waited until everything was read back, which takes minutes: the gateway seemed to be down, and took

@@ -57,11 +57,7 @@ pub fn look(home: &Path) -> Result<Look, Failure> {
         },
         None => None,
     };
-    let heartbeat = match beat_ms {
-        // After the clock was set back, the last beat of a gateway that answers says nothing until the next one.
-        Some(beat) if age.is_none() && beat > now_ms && report.is_some() => Freshness::Aging,
-        _ => Freshness::of(age),
-    };
+    let heartbeat = Freshness::of_beat(beat_ms, now_ms, report.is_some());
     let signals = Signals {
         is_alive: holder.is_some(),
         phase: state.as_ref().map(|state| state.phase),

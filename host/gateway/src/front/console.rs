@@ -47,7 +47,7 @@ impl Typed {
             _ => return None,
         };
         Some(Inbound {
-            event_id: self.event_id.unwrap_or_else(fresh_id),
+            event_id: self.event_id.unwrap_or_else(|| fresh_id("console")),
             aliases: vec![],
             key: SessionKey { front: FrontName::Console, place, thread: self.thread_ts.clone() },
             user: self.user,
@@ -60,8 +60,8 @@ impl Typed {
     }
 }
 
-/// Returns an id for a message that came without one.
-fn fresh_id() -> String {
+/// Returns an id that begins like this, for a message that has none.
+fn fresh_id(kind: &str) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    format!("console-{}-{}", clock::now_ms(), NEXT.fetch_add(1, Ordering::Relaxed))
+    format!("{kind}-{}-{}", clock::now_ms(), NEXT.fetch_add(1, Ordering::Relaxed))
 }

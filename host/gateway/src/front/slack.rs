@@ -337,7 +337,7 @@ impl Front for Slack {
         if self.hearing.may_be_missing() {
             // What is written after that would have to be looked for again.
             let what = "no connection to Slack yet".to_owned();
-            return Err(FrontError::Transient { what, retry_after: None });
+            return Err(FrontError::Transient { what, retry_after: None, not_made: true });
         }
         let past = backfill::look_back(&self.web, &self.me, self.places, place).await;
         past.map_err(CallFailure::while_running)
@@ -416,6 +416,14 @@ impl Slack {
             self.streams.left_behind(part.event_id, &part.reply_to.channel, after, ts);
         }
         match &found {
+            Err(failure) if failure.hides_the_past() => {
+                tracing::warn!(%failure, "cannot check whether a part of a reply was already posted");
+                if !failure.is_about_the_thread() {
+                    self.statuses.unreadable(&part.reply_to.channel);
+                }
+                return Ok(Lookup::Unknown);
+            }
+            // It is too long.
             Ok(Lookup::Unknown) => self.statuses.unreadable(&part.reply_to.channel),
             Ok(Lookup::Yes(Some(ts))) => self.streams.has_become(part.event_id, ts),
             Ok(Lookup::No) if !pieces.is_empty() => {

@@ -42,7 +42,7 @@ pub(super) async fn show(services: &Services, place: &ReplyTo, ts: &str, text: S
         let shown = Delivery { replaces: Some(ts), ..Delivery::notice("", place, &speech) };
         let wait = match services.front.deliver(shown).await {
             Ok(_) => return true,
-            Err(FrontError::Transient { what, retry_after }) => {
+            Err(FrontError::Transient { what, retry_after, .. }) => {
                 tracing::debug!(what, "a message does not show its result yet");
                 retry_after.unwrap_or(TRY_AGAIN)
             }

@@ -52,6 +52,11 @@ impl Messages {
         self.text("left-unread", [("count", count.into()), ("most", most.into())])
     }
 
+    /// To the admins: after an outage, so many conversations were read back in part only.
+    pub fn partly_read(&self, count: usize) -> String {
+        self.text("partly-read", [("count", count.into())])
+    }
+
     /// To the admins: the front accepts connections again; or, if it had `muted` the gateway, what that says.
     pub fn front_accepted(&self, muted: bool) -> String {
         self.text(if muted { "front-unmuted" } else { "front-accepted" }, [])
@@ -113,6 +118,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.policy_refused("policy `a.wasm` is empty"),
         messages.front_refused("Slack says `invalid_auth`", "`pmk-host doctor`"),
         messages.left_unread(7, 1_000),
+        messages.partly_read(2),
         messages.front_accepted(false),
         messages.front_accepted(true),
         messages.arm_stopped("less", "b", "a", &verdict(GuardrailMetric::Failures)),

@@ -46,7 +46,7 @@ rest-parked-for-admins = :rotating_light: A message in `{ $session }` was answer
 no-tools = :warning: The server of the model { $model } does not accept tools: from now on the model writes its requests as text, which works less well. Run `pmk-host model forget` and restart the gateway to try tools again
 policy-suspended = :rotating_light: Policy { $policy } has failed { $failures } times and is suspended for a while; the next one decides instead: { $reason }
 policy-refused = :rotating_light: The changed policies cannot be used; the previous ones still decide: { $reason }
-model-refuses = :rotating_light: The model { $model } refuses whatever anybody asks: { $what } (hint: check the key, the account and the model's name with `pmk-host doctor`; you are told when it answers again)
+model-refuses = :rotating_light: The model { $model } refuses whatever anybody asks: { $what } (hint: check the key, the account and the model's name with `pmk-host doctor`; you are told when it answers again, but not if you restart the gateway: then ask it something yourself)
 model-answers-again = :white_check_mark: The model { $model } answers again
 front-refused = :rotating_light: Slack refuses new connections from me; open ones still work, and I keep trying: { $what } (hint: { $hint })
 front-accepted = :white_check_mark: Slack accepts connections from me again
@@ -55,6 +55,10 @@ left-unread = :warning: After the outage, { $count ->
     [one] one conversation is
    *[other] { $count } conversations are
 } not read back, because at most { $most } are: what was asked there meanwhile gets no answer unless it is asked again
+partly-read = :warning: After the outage, { $count ->
+    [one] one conversation was
+   *[other] { $count } conversations were
+} too long to be read back completely: what was asked in the part that was left out gets no answer unless it is asked again
 arm-stopped-for-failures = :no_entry: Experiment `{ $experiment }`: arm `{ $arm }` was stopped because its policies failed in { $bad } of { $of } conversations, against { $control-bad } of { $control-of } for `{ $control }`; its conversations go on with `{ $control }`
 arm-stopped-for-overflows = :no_entry: Experiment `{ $experiment }`: arm `{ $arm }` was stopped because prompts were too long in { $bad } of { $of } conversations, against { $control-bad } of { $control-of } for `{ $control }`; its conversations go on with `{ $control }`
 experiment-refused = :warning: Experiment `{ $experiment }` was not started: { $why }

@@ -7,7 +7,7 @@ use crate::calibration::bounds::has_passed;
 /// How often the admins are told at most, should the model refuse some questions and answer others.
 const AGAIN_AFTER_MS: i64 = 10 * 60 * 1_000;
 
-/// What the admins were told of the model.
+/// What the admins were told of the model by this run; the next one says nothing of its first answer.
 #[derive(Debug, Default)]
 pub struct ModelTrouble(Mutex<Told>);
 

@@ -134,14 +134,18 @@ async fn tell_one(ports: &Ports, listener: Listener, speech: &MessageBody) -> bo
         Err(error) => {
             not_told(&listener, &error);
             // A message without a response may have arrived, so it counts as sent.
-            let is_put_off = matches!(error, FrontError::Transient { retry_after: Some(_), .. });
-            let was_not_said = is_put_off || !matches!(error, FrontError::Transient { .. });
-            if was_not_said && let Err(error) = ports.store.untold(&listener.id).await {
+            let may_be_said = matches!(error, FrontError::Transient { not_made: false, .. });
+            if !may_be_said && let Err(error) = ports.store.untold(&listener.id).await {
                 tracing::debug!(%error, "somebody who was not told counts as told");
             }
-            !is_put_off
+            may_be_said || !may_pass(ports, &error)
         }
     }
+}
+
+/// Returns whether the same may work later.
+fn may_pass(ports: &Ports, error: &FrontError) -> bool {
+    matches!(error, FrontError::Transient { .. }) || ports.is_muted()
 }
 
 fn not_told(listener: &Listener, error: &dyn std::fmt::Display) {
@@ -160,5 +164,5 @@ async fn replace(ports: &Ports, listener: &Listener, last: &str, speech: &Messag
     let replacing = Delivery { replaces: Some(last), ..Delivery::notice("", &reply_to, speech) };
     let Err(error) = ports.front.deliver(replacing).await else { return true };
     tracing::warn!(to = listener.id, %error, "cannot replace a notice that the gateway is away or back");
-    !matches!(error, FrontError::Transient { .. })
+    !may_pass(ports, &error)
 }

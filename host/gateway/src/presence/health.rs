@@ -47,6 +47,15 @@ impl Freshness {
         }
     }
 
+    /// Classifies the last heartbeat, if there is one. After the clock was set back, that of a gateway that answers says
+    /// nothing until the next one.
+    pub fn of_beat(beat_ms: Option<i64>, now_ms: i64, answers: bool) -> Freshness {
+        match beat_ms.map(|beat| Freshness::age(beat, now_ms)) {
+            Some(None) if answers => Freshness::Aging,
+            age => Freshness::of(age.flatten()),
+        }
+    }
+
     /// Returns the name.
     pub const fn name(self) -> &'static str {
         match self {
@@ -277,6 +286,9 @@ mod tests {
         let of = |beat_ms| Freshness::of(Freshness::age(beat_ms, 100_000));
         assert_eq!([of(100_000), of(71_000), of(129_999)], [Freshness::Fresh; 3]);
         assert_eq!([of(130_000), of(i64::MAX), of(i64::MIN), of(0)], [Freshness::Stale; 4]);
+        let of = |beat_ms, answers| Freshness::of_beat(beat_ms, 100_000, answers);
+        assert_eq!([of(Some(130_000), true), of(Some(129_999), true)], [Freshness::Aging, Freshness::Fresh]);
+        assert_eq!([of(Some(130_000), false), of(Some(0), true), of(None, true)], [Freshness::Stale; 3]);
     }
 
     /// Regression: the first heartbeat comes a little later, so a load balancer saw every host fail at once.

@@ -61,7 +61,7 @@ impl HealthCheck {
     /// Returns the current health. Reads the heartbeat file.
     pub fn now(&self) -> Condition {
         let report = self.reporter.get().map(|report| report());
-        let age = self.signs.read().beat_ms.and_then(|beat| Freshness::age(beat, clock::now_ms()));
+        let heartbeat = Freshness::of_beat(self.signs.read().beat_ms, clock::now_ms(), report.is_some());
         let is_leaving = self.is_leaving.load(Ordering::Relaxed);
         let hears = report.as_ref().is_some_and(|report| report.connection.is_none_or(|sockets| sockets.open > 0));
         let speaks = report.as_ref().is_some_and(|report| report.refusal.as_ref().is_none_or(|refusal| !refusal.mutes));
@@ -71,8 +71,7 @@ impl HealthCheck {
             Some(_) => Phase::Ready,
             None => Phase::Starting,
         };
-        let (level, reasons) =
-            judge(&Signals { is_alive: true, phase: Some(phase), heartbeat: Freshness::of(age), report });
+        let (level, reasons) = judge(&Signals { is_alive: true, phase: Some(phase), heartbeat, report });
         Condition { level, ready: hears && speaks && can_store && level != Level::Down && !is_leaving, reasons }
     }
 }
@@ -83,6 +82,19 @@ mod tests {
 
     use super::*;
     use crate::chat::Refusal;
+
+    fn report() -> Report {
+        Report {
+            connection: None,
+            refusal: None,
+            store_away: None,
+            excuses_heartbeat: false,
+            config: None,
+            ledger: None,
+            policies: vec![],
+            settings: None,
+        }
+    }
 
     /// Regression: until its heartbeat had stopped, a load balancer sent messages to a gateway that could store none.
     #[test]
@@ -99,19 +111,22 @@ mod tests {
         ] {
             let check = HealthCheck::starting(home.path());
             check.signs.beat(clock::now_ms());
-            let report = Report {
-                connection: None,
-                refusal,
-                store_away,
-                excuses_heartbeat: false,
-                config: None,
-                ledger: None,
-                policies: vec![],
-                settings: None,
-            };
+            let report = Report { refusal, store_away, ..report() };
             check.set_ready(Arc::new(move || report.clone()));
             let now = check.now();
             assert_eq!((now.ready, now.level == Level::Healthy), (ready, healthy), "{now:?}");
         }
+    }
+
+    /// Regression: its last heartbeat was in the future, so probes had it restarted where `status` called it degraded.
+    #[test]
+    fn a_gateway_was_down_for_its_probes_because_the_clock_was_set_back() {
+        let home = tempfile::tempdir().expect("a home");
+        std::fs::create_dir(home::gateway_dir(home.path())).expect("a folder");
+        let check = HealthCheck::starting(home.path());
+        check.set_ready(Arc::new(report));
+        check.signs.beat(clock::now_ms() + 3_600_000);
+        let now = check.now();
+        assert_eq!((now.level, now.ready, now.reasons), (Level::Degraded, true, vec![Reason::HeartLate]));
     }
 }

@@ -86,6 +86,9 @@ pub(super) async fn read(ports: &Ports) {
         // What is left out has a line of its own.
         ports.ledger.note(Event::GatewayCaughtUp { conversations, messages, unreadable, cut, left_out: 0 });
     }
+    if cut > 0 {
+        ports.admins.tell(ports.messages.partly_read(cut));
+    }
 }
 
 /// Notes that of the conversations that are due, nobody reads any but the first ones, and tells the admins.
@@ -116,6 +119,11 @@ async fn read_one(
             tracing::warn!(session = %unread.key, what, "cannot read what was missed there now");
             return Ok(ReadProgress::PutOff);
         }
+        // Other conversations would be refused, too, until somebody gives it another token.
+        Err(error) if ports.is_muted() => {
+            tracing::warn!(session = %unread.key, %error, "cannot read what was missed there now");
+            return Ok(ReadProgress::PutOff);
+        }
         Err(error) => {
             tracing::warn!(session = %unread.key, %error, "cannot read what was missed there");
             reading.unreadable += 1;
@@ -124,7 +132,10 @@ async fn read_one(
         }
     };
     reading.conversations += 1;
-    reading.cut += usize::from(!is_whole);
+    if !is_whole {
+        tracing::warn!(session = %unread.key, "this conversation is too long to be read back completely");
+        reading.cut += 1;
+    }
     for message in messages {
         // Messages of blocked people are not even stored: they get no answer.
         if ports.people.may_hear(&message.user) && ports.found.accept(message).await? == Accepted::New {

@@ -1,7 +1,7 @@
 //! Determines whether the gateway was away, and for how long: from what the last run left, or from
 //! clocks.
 
-use std::time::Duration;
+use std::{collections::VecDeque, time::Duration};
 
 use super::liveness::{End, Seen};
 use crate::{front::SENT_AGAIN_FOR, store::UnannouncedOutage};
@@ -142,11 +142,39 @@ impl Reading {
     }
 }
 
+/// The outages that a run finds by its clocks. Each is kept until it is stored: nothing else tells of it once a later
+/// heartbeat is written.
+#[derive(Debug, Default)]
+pub(super) struct FoundOutages {
+    last: Option<Reading>,
+    /// With when each was over, oldest first.
+    unstored: VecDeque<(Back, i64)>,
+}
+
+impl FoundOutages {
+    /// Compares the clocks with the last time. Returns the outage since then, if there was one.
+    pub fn look(&mut self, now: Reading) -> Option<Back> {
+        let found = self.last.replace(now).and_then(|last| between(last, now))?;
+        self.unstored.push_back((found, now.wall_ms));
+        Some(found)
+    }
+
+    /// Returns the oldest outage that is not stored, and when it was over.
+    pub fn unstored(&self) -> Option<(Back, i64)> {
+        self.unstored.front().copied()
+    }
+
+    /// Notes that this outage is stored.
+    pub fn stored(&mut self) {
+        self.unstored.pop_front();
+    }
+}
+
 /// Returns the outage if this process was suspended between two heartbeats: the machine was asleep, or somebody stopped
 /// the process. Setting the wall clock does not count as one. But a virtual machine may be frozen as a whole; then only
 /// the wall clock tells, once it is set. So after a forward jump of the wall clock, messages are read back, and nobody
 /// is told.
-pub(super) fn between(last: Reading, now: Reading) -> Option<Back> {
+fn between(last: Reading, now: Reading) -> Option<Back> {
     let up = now.up.saturating_sub(last.up);
     if up > AWAY_AFTER {
         return Some(Back::after(Some(up), false, now.wall_ms));
@@ -248,5 +276,22 @@ mod tests {
         // Set forward by hours, or a frozen virtual machine: nobody is told, and messages that may have
         // been missed are read back.
         assert_eq!(told(at(7_200, 1_030)), Some((Reason::FastRecovery, Some(7_200_000), false, true)));
+    }
+
+    /// Regression: what a machine had slept through was forgotten if its database was not there yet when it woke up.
+    #[test]
+    fn an_outage_that_could_not_be_stored_at_once_was_forgotten() {
+        let mut found = FoundOutages::default();
+        assert_eq!((found.look(at(0, 1_000)), found.unstored()), (None, None));
+        let slept = found.look(at(7_200, 8_200)).expect("it slept for two hours");
+        let owed = Some((slept, NOW + 7_200_000));
+        // The database stays away for minutes, and the machine sleeps once more.
+        assert_eq!((found.look(at(7_220, 8_220)), found.unstored()), (None, owed));
+        let again = found.look(at(7_820, 8_820)).expect("it slept for ten minutes");
+        assert_eq!(found.unstored(), owed, "the first one first");
+        found.stored();
+        assert_eq!(found.unstored(), Some((again, NOW + 7_820_000)));
+        found.stored();
+        assert_eq!((found.look(at(7_840, 8_840)), found.unstored()), (None, None));
     }
 }

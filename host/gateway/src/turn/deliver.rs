@@ -125,7 +125,7 @@ async fn handle_refused_part(
     if is_the_answer {
         let waited = services.now_ms().abs_diff(answered.answered_at_ms);
         if may_pass && u128::from(waited) < MAY_PASS_WITHIN.as_millis() {
-            return Err(FrontError::Transient { what, retry_after: None }.into());
+            return Err(FrontError::Transient { what, retry_after: None, not_made: true }.into());
         }
         let id = in_person::deliver(services, answered, part, doubt).await?;
         return id.map(Some).ok_or_else(|| FrontError::Refused { what, may_pass: false }.into());

@@ -70,7 +70,7 @@ pub(super) async fn show(
                 }
                 return Ok(Placeholder::There(id));
             }
-            Err(TurnError::Front(FrontError::Transient { what, retry_after })) => {
+            Err(TurnError::Front(FrontError::Transient { what, retry_after, .. })) => {
                 tracing::debug!(what, "no placeholder yet");
                 tokio::select! {
                     biased;
@@ -115,8 +115,7 @@ async fn place(
         services.store.may_show(turn.turn, PreviewKind::Placeholder).await?;
     }
     let placed = services.front.placeholder(&turn.inbound, &text).await;
-    // A rate-limited request was not carried out.
-    in_doubt.placeholder = matches!(placed, Err(FrontError::Transient { retry_after: None, .. }));
+    in_doubt.placeholder = matches!(placed, Err(FrontError::Transient { not_made: false, .. }));
     Ok(placed?)
 }
 

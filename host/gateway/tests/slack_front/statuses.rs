@@ -1,5 +1,7 @@
 //! What a thread shows while an answer is made.
 
+use pmk_host::front::Lookup;
+
 use super::*;
 
 const CHANNEL: &str = "D1";
@@ -95,6 +97,27 @@ async fn a_status_that_one_channel_did_not_take_was_shown_in_none() {
         assert!(!rig.front.show(&refused, "Thinking…").await, "{code}");
         assert!(!rig.front.show(&refused, "Thinking…").await, "{code}: it is remembered");
         assert!(rig.front.show(&question(&place(CHANNEL, None)), "Thinking…").await, "{code}");
+    }
+    rig.front.over("Ev1").await;
+    rig.finish().await;
+}
+
+/// Regression: a token that was refused once, or a thread that is gone, was the end of statuses in the whole channel.
+#[tokio::test]
+async fn a_status_that_one_thread_did_not_take_was_shown_in_none_of_its_channel() {
+    let rig = Rig::start().await;
+    let asked = question(&place(CHANNEL, None));
+    for code in ["token_revoked", "invalid_thread_ts", "thread_not_found", "message_not_found"] {
+        rig.slack.fault_times("assistant.threads.setStatus", 1, Fault::Error(code));
+        assert!(!rig.front.show(&asked, "Thinking…").await, "{code}");
+        assert!(rig.front.show(&asked, "Thinking…").await, "{code}: that says nothing of the others");
+    }
+    let (there, said) = (place(CHANNEL, Some("1700000000.000100")), speech("the answer"));
+    for (code, is_refused) in [("token_revoked", true), ("thread_not_found", false)] {
+        rig.slack.fault_times("conversations.replies", 1, Fault::Error(code));
+        let found = rig.front.find(&part(&there, None, &said), "1700000000.000200", false).await;
+        assert_eq!((found.is_err(), matches!(found, Ok(Lookup::Unknown))), (is_refused, !is_refused), "{found:?}");
+        assert!(rig.front.show(&asked, "Thinking…").await, "{code}");
     }
     rig.front.over("Ev1").await;
     rig.finish().await;

@@ -38,7 +38,8 @@ impl Slack {
         if world.strikes(Trouble::PutOff) {
             let wait = Duration::from_secs(world.dice("put off").u64(1..30));
             world.say(|| format!("slack: wait {wait:?}"));
-            return Err(FrontError::Transient { what: "rate limited".to_owned(), retry_after: Some(wait) });
+            let (what, retry_after) = ("rate limited".to_owned(), Some(wait));
+            return Err(FrontError::Transient { what, retry_after, not_made: true });
         }
         if world.strikes(Trouble::NotDone) {
             return Err(passing("HTTP 503"));
@@ -115,5 +116,5 @@ impl Slack {
 }
 
 pub(super) fn passing(what: &str) -> FrontError {
-    FrontError::Transient { what: what.to_owned(), retry_after: None }
+    FrontError::Transient { what: what.to_owned(), retry_after: None, not_made: false }
 }

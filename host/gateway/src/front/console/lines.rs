@@ -9,6 +9,7 @@ use tokio::{io::AsyncRead, sync::Mutex};
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    fresh_id,
     input::{Input, InputLine, MAX_LINE},
     output::Output,
     parse::{BadLine, LINE, Said, parse},
@@ -168,12 +169,15 @@ impl Front for Lines {
     }
 
     async fn deliver(&self, part: Delivery<'_>) -> Result<Option<String>, FrontError> {
+        // A message that belongs to no question is not printed again after a crash; it is only to be told from others.
+        let own_id = part.event_id.is_empty().then(|| fresh_id(":notice"));
+        let event_id = own_id.as_deref().unwrap_or(part.event_id);
         // The id is the same after a crash, so that a reader can recognize a line that was printed
         // twice.
-        let ts = part.replaces.map_or_else(|| format!("{}.{}", part.event_id, part.number), str::to_owned);
+        let ts = part.replaces.map_or_else(|| format!("{event_id}.{}", part.number), str::to_owned);
         let mut line = json!({
             "type": part.kind.name(),
-            "event_id": part.event_id,
+            "event_id": event_id,
             "channel": part.reply_to.channel,
             "thread_ts": part.reply_to.thread_ts,
             "ts": ts,

@@ -87,6 +87,8 @@ pub(super) enum Cause {
     Unreadable,
     /// No connection.
     Unreachable(String),
+    /// No connection in time, which another attempt may get.
+    ConnectTimedOut(String),
     /// A connection that broke.
     Broken(String),
     /// The call was not made: this process may not post, or it is currently unknown whether it may.
@@ -183,6 +185,9 @@ const REFUSALS: [&str; 27] = [
     "user_not_found",
 ];
 
+/// The codes with which a call is refused for the thread that it names.
+const OF_THREAD: [&str; 3] = ["invalid_thread_ts", "message_not_found", "thread_not_found"];
+
 /// Returns whether Slack closed or refused a WebSocket in a way that a retry does not fix.
 pub(super) fn is_fatal(code: &str) -> bool {
     kind(code) == Kind::Credentials
@@ -230,8 +235,12 @@ pub(super) fn hint(code: &str, token: Token, needed: Option<&str>) -> String {
 impl From<reqwest::Error> for Cause {
     fn from(error: reqwest::Error) -> Self {
         // The address may be a secret.
-        let (is_connect, why) = (error.is_connect() && !error.is_timeout(), root(&error.without_url()));
-        if is_connect { Cause::Unreachable(why) } else { Cause::Broken(why) }
+        let (is_connect, is_timeout, why) = (error.is_connect(), error.is_timeout(), root(&error.without_url()));
+        match (is_connect, is_timeout) {
+            (true, false) => Cause::Unreachable(why),
+            (true, true) => Cause::ConnectTimedOut(why),
+            (false, _) => Cause::Broken(why),
+        }
     }
 }
 
@@ -279,7 +288,9 @@ impl fmt::Display for CallFailure {
                 write!(f, "`{method}` with {token} got no answer within {limit:.1} s")
             }
             Cause::Unreadable => write!(f, "`{method}` with {token} got an answer that is not from Slack"),
-            Cause::Unreachable(why) => write!(f, "`{method}` with {token} did not reach Slack: {why}"),
+            Cause::Unreachable(why) | Cause::ConnectTimedOut(why) => {
+                write!(f, "`{method}` with {token} did not reach Slack: {why}")
+            }
             Cause::Broken(why) => write!(f, "`{method}` with {token} lost its connection to Slack: {why}"),
             Cause::NotForUs(FrontError::Closed) => {
                 write!(f, "`{method}` was not called: it is left to the hosts that have taken over")
@@ -318,6 +329,16 @@ impl CallFailure {
             || OF_APP_OR_PLACE.contains(&&**code)
     }
 
+    /// Returns whether the same call may be accepted for another thread there.
+    pub(super) fn is_about_the_thread(&self) -> bool {
+        self.code().is_some_and(|code| OF_THREAD.contains(&code))
+    }
+
+    /// Returns whether Slack does not show a history, whatever the token.
+    pub(super) fn hides_the_past(&self) -> bool {
+        self.is_final() && !self.code().is_some_and(is_about_the_token)
+    }
+
     /// Returns whether Slack or the limiter has not carried the call out because of a rate limit.
     pub(super) fn was_put_off(&self) -> bool {
         matches!(self.cause, Cause::RateLimited { .. })
@@ -325,7 +346,15 @@ impl CallFailure {
 
     /// Returns whether the call certainly had no effect.
     pub(super) fn was_not_made(&self) -> bool {
-        self.was_put_off() || matches!(self.cause, Cause::NotForUs(_) | Cause::Locked { .. })
+        matches!(
+            self.cause,
+            Cause::RateLimited { .. }
+                | Cause::NotForUs(_)
+                | Cause::Locked { .. }
+                | Cause::AwaitsToken { .. }
+                | Cause::Unreachable(_)
+                | Cause::ConnectTimedOut(_)
+        )
     }
 
     /// Returns how long to wait, if Slack says so.
@@ -360,7 +389,11 @@ impl CallFailure {
     pub(super) fn may_pass(&self) -> bool {
         match &self.cause {
             Cause::Code { code, .. } => kind(code) == Kind::Passing,
-            Cause::RateLimited { .. } | Cause::TimedOut(_) | Cause::Broken(_) | Cause::Status(500..) => true,
+            Cause::RateLimited { .. }
+            | Cause::TimedOut(_)
+            | Cause::ConnectTimedOut(_)
+            | Cause::Broken(_)
+            | Cause::Status(500..) => true,
             Cause::Status(_)
             | Cause::Unreadable
             | Cause::Unreachable(_)
@@ -400,7 +433,7 @@ impl CallFailure {
             Cause::Unreachable(why) if roots::blames_the_clock(why) => {
                 "check this machine's clock: the certificate counts as expired or not valid yet".to_owned()
             }
-            Cause::TimedOut(_) | Cause::Unreachable(_) | Cause::Broken(_) => {
+            Cause::TimedOut(_) | Cause::Unreachable(_) | Cause::ConnectTimedOut(_) | Cause::Broken(_) => {
                 "check the network and the Slack API address: Slack is reached directly, without HTTPS_PROXY; see also https://slack-status.com".to_owned()
             }
         };
@@ -409,18 +442,21 @@ impl CallFailure {
 
     /// Returns the error of a call while the gateway is running.
     pub(super) fn while_running(self) -> FrontError {
-        let (what, kind) = (self.to_string(), self.kind());
+        let (what, kind, not_made) = (self.to_string(), self.kind(), self.was_not_made());
         match self.cause {
-            Cause::RateLimited { retry_after } => FrontError::Transient { what, retry_after: Some(retry_after) },
+            Cause::RateLimited { retry_after } => {
+                FrontError::Transient { what, retry_after: Some(retry_after), not_made }
+            }
             Cause::Code { code, needed } => match kind {
                 Some(Kind::Credentials) => FrontError::Fatal { what, hint: hint(&code, self.token, needed.as_deref()) },
-                Some(Kind::Passing) => FrontError::Transient { what, retry_after: None },
+                Some(Kind::Passing) => FrontError::Transient { what, retry_after: None, not_made },
                 Some(Kind::Refusal) => FrontError::Refused { what, may_pass: false },
                 Some(Kind::Unknown) | None => FrontError::Refused { what, may_pass: true },
             },
             // What waits for it goes on with the new token by itself.
             Cause::AwaitsToken { code } => {
-                FrontError::Transient { what: format!("{what}; {}", hint(&code, self.token, None)), retry_after: None }
+                let what = format!("{what}; {}", hint(&code, self.token, None));
+                FrontError::Transient { what, retry_after: None, not_made }
             }
             Cause::NotForUs(why) => why,
             // A status says something about the connection to Slack; only "too large" is about the
@@ -431,137 +467,11 @@ impl CallFailure {
             | Cause::TimedOut(_)
             | Cause::Unreadable
             | Cause::Unreachable(_)
-            | Cause::Broken(_) => FrontError::Transient { what, retry_after: None },
+            | Cause::ConnectTimedOut(_)
+            | Cause::Broken(_) => FrontError::Transient { what, retry_after: None, not_made },
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn failure(cause: Cause) -> CallFailure {
-        CallFailure { method: "chat.update", token: Token::Bot, cause }
-    }
-
-    fn code(code: &str) -> CallFailure {
-        failure(Cause::Code { code: code.to_owned(), needed: None })
-    }
-
-    #[test]
-    fn codes_mean_what_slack_means() {
-        for refused in ["message_not_found", "msg_too_long", "cant_update_message", "edit_window_closed", "is_archived"]
-        {
-            assert!(matches!(code(refused).while_running(), FrontError::Refused { may_pass: false, .. }), "{refused}");
-        }
-        for passing in ["internal_error", "service_unavailable", "ratelimited"] {
-            assert!(matches!(code(passing).while_running(), FrontError::Transient { .. }), "{passing}");
-        }
-        for fatal in ["invalid_auth", "token_revoked", "account_inactive", "missing_scope"] {
-            assert!(matches!(code(fatal).while_running(), FrontError::Fatal { .. }), "{fatal}");
-        }
-        for cause in [Cause::Status(502), Cause::TimedOut(Duration::from_secs(10)), Cause::Unreadable] {
-            assert!(matches!(failure(cause).while_running(), FrontError::Transient { .. }));
-        }
-        let locked = || failure(Cause::Locked { code: "ekm_access_denied".to_owned() });
-        assert!(matches!(locked().while_running(), FrontError::Transient { .. }));
-        assert!(!locked().is_final() && !locked().is_about_the_place() && !locked().is_about_content());
-    }
-
-    /// Regression: what one channel does not allow was taken for a token that Slack does not accept anywhere.
-    #[test]
-    fn what_one_place_refuses_was_blamed_on_the_token() {
-        for refused in OF_APP_OR_PLACE {
-            let failure = code(refused);
-            assert!(!failure.is_about_the_app() && failure.is_final() && !failure.is_about_content(), "{refused}");
-            assert!(matches!(failure.while_running(), FrontError::Refused { may_pass: false, .. }), "{refused}");
-            let cause = || Cause::Code { code: refused.to_owned(), needed: None };
-            let of_itself = CallFailure { method: AUTH_TEST, token: Token::Bot, cause: cause() };
-            assert!(of_itself.is_about_the_app(), "{refused}");
-            assert!(matches!(of_itself.while_running(), FrontError::Fatal { .. }), "{refused}");
-            let of_sockets = CallFailure { method: OPEN, token: Token::App, cause: cause() };
-            assert!(matches!(of_sockets.while_running(), FrontError::Fatal { .. }), "{refused}");
-            assert!(is_fatal(refused), "{refused}");
-        }
-    }
-
-    #[test]
-    fn the_hint_of_a_failure_is_about_its_token_and_its_code() {
-        let hint = |token, code: &str, needed: Option<&str>| {
-            let cause = Cause::Code { code: code.to_owned(), needed: needed.map(str::to_owned) };
-            match (CallFailure { method: "auth.test", token, cause }).at_start() {
-                FrontError::Fatal { hint, .. } => hint,
-                other => other.to_string(),
-            }
-        };
-        let app = hint(Token::App, "missing_scope", Some("connections:write"));
-        assert!(app.contains("`connections:write`: generate a new one") && app.contains("App-Level Tokens"), "{app}");
-        assert!(hint(Token::Bot, "missing_scope", Some("chat:write")).contains("under OAuth & Permissions"));
-        assert_eq!(hint(Token::Bot, "ratelimited", None), "wait a minute and try again");
-        assert!(hint(Token::Bot, "flux_capacitor_empty", None).ends_with("/reference/methods/auth.test"));
-        assert!(hint(Token::Bot, "internal_error", None).contains("may have an outage"));
-    }
-
-    #[test]
-    fn a_certificate_that_is_not_valid_at_this_time_is_a_matter_of_the_clock() {
-        let hint = |why: &str| match (CallFailure {
-            method: "auth.test",
-            token: Token::Bot,
-            cause: Cause::Unreachable(why.to_owned()),
-        })
-        .at_start()
-        {
-            FrontError::Fatal { hint, .. } => hint,
-            other => other.to_string(),
-        };
-        let late = hint("invalid peer certificate: certificate expired: verification time 4 (UNIX)");
-        assert!(late.starts_with("check this machine's clock"), "{late}");
-        assert!(hint("Connection refused (os error 111)").contains("directly, without HTTPS_PROXY"));
-    }
-
-    #[test]
-    fn what_nobody_has_listed_is_tried_in_another_form() {
-        for unknown in ["flux_capacitor_empty", "?"] {
-            assert!(code(unknown).is_about_content(), "{unknown}");
-            assert!(matches!(code(unknown).while_running(), FrontError::Refused { may_pass: true, .. }), "{unknown}");
-        }
-        for known in ["channel_not_found", "is_archived", "restricted_action_read_only_channel", "invalid_auth"] {
-            assert!(!code(known).is_about_content(), "{known}");
-        }
-    }
-
-    #[test]
-    fn a_code_of_a_megabyte_is_no_line_of_the_log() {
-        assert_eq!(super::code("<!channel>\u{1b}[31mnot_a_code"), "channel31mnot_a_code");
-        assert_eq!(super::code(&"z".repeat(1 << 20)), "z".repeat(MOST_OF_A_CODE));
-        assert_eq!(super::code("錯誤"), "?");
-    }
-
-    #[test]
-    fn no_header_keeps_the_gateway_silent_for_ever() {
-        let asked = |value: &str| {
-            let mut headers = HeaderMap::new();
-            headers.insert(RETRY_AFTER, value.parse().expect("a header"));
-            wait_asked_for(&headers).as_secs()
-        };
-        assert_eq!(asked("30"), 30);
-        for absurd in ["301", "1000000000000", "18446744073709551615", "1e12", "Wed, 21 Oct 2201 07:28:00 GMT"] {
-            assert_eq!(asked(absurd), 300, "{absurd}");
-        }
-        for none in ["-1", "soon", "", "1e300"] {
-            assert_eq!(asked(none), UNSAID_WAIT.as_secs(), "{none}");
-        }
-        assert_eq!(asked("Wed, 21 Oct 2015 07:28:00 GMT"), 0, "that is over");
-    }
-
-    #[test]
-    fn a_missing_scope_is_named() {
-        let cause = Cause::Code { code: "missing_scope".to_owned(), needed: Some("chat:write".to_owned()) };
-        let FrontError::Fatal { what, hint } = failure(cause).while_running() else { panic!("not fatal") };
-        assert_eq!(
-            what,
-            "`chat.update` with the bot token (xoxb-…) failed: Slack says `missing_scope`, it needs `chat:write`"
-        );
-        assert!(hint.contains("chat:write"));
-    }
-}
+mod tests;

@@ -152,10 +152,15 @@ pub(super) async fn unfinished(
     place: &ReplyTo,
     after: &str,
 ) -> Result<Option<String>, CallFailure> {
-    Ok(match find(web, me, place, after, |past| past.unfinished(after).is_some()).await? {
-        Lookup::Yes(ts) => ts,
-        Lookup::No | Lookup::Unknown => None,
-    })
+    match find(web, me, place, after, |past| past.unfinished(after).is_some()).await {
+        Ok(Lookup::Yes(ts)) => Ok(ts),
+        Ok(Lookup::No | Lookup::Unknown) => Ok(None),
+        Err(failure) if failure.hides_the_past() => {
+            tracing::warn!(%failure, "cannot check whether a part of a reply was already posted");
+            Ok(None)
+        }
+        Err(failure) => Err(failure),
+    }
 }
 
 /// Searches for a message of the bot's own among those after `after`, in the thread or conversation. `is_it` is called
@@ -181,14 +186,7 @@ pub(super) async fn find(
             ("include_all_metadata", Some("true")),
             ("cursor", cursor.as_deref()),
         ];
-        let page: Page = match web.read(&Slot::answer(method), &parameters).await {
-            Ok(page) => page,
-            Err(failure) if failure.is_final() => {
-                tracing::warn!(%failure, "cannot check whether a part of a reply was already posted");
-                return Ok(Lookup::Unknown);
-            }
-            Err(failure) => return Err(failure),
-        };
+        let page: Page = web.read(&Slot::answer(method), &parameters).await?;
         let mut found = None;
         for past in page.messages {
             let is_mine = me.wrote(past.user.as_deref(), past.bot_id.as_deref());

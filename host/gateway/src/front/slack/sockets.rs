@@ -169,7 +169,7 @@ impl<'a> Sockets<'a> {
     async fn attempt(&self) -> Result<Link<'a>, LinkError> {
         let url = self.web.open_connection().await.map_err(|failure| match failure.while_running() {
             FrontError::Fatal { what, hint } => LinkError::Refused { what, hint },
-            FrontError::Transient { what, retry_after } => LinkError::Lost { why: what, retry_after },
+            FrontError::Transient { what, retry_after, .. } => LinkError::Lost { why: what, retry_after },
             other => LinkError::Lost { why: other.to_string(), retry_after: None },
         })?;
         if !is_safe_socket(&url) {

@@ -378,14 +378,17 @@ impl Statuses {
 
     /// Notes that Slack refuses statuses; logged once if they are refused everywhere.
     fn refused(&self, channel: &str, failure: &CallFailure) {
-        if failure.is_about_the_app() && !failure.code().is_some_and(is_about_the_token) {
+        let is_about_the_token = failure.code().is_some_and(is_about_the_token);
+        if failure.is_about_the_app() && !is_about_the_token {
             if !std::mem::replace(&mut self.state().refused, true) {
                 tracing::info!(%failure, "Slack does not accept statuses; posting placeholders instead");
             }
             return;
         }
         tracing::debug!(%failure, channel, "Slack does not accept a status there; posting placeholders instead");
-        self.unreadable(channel);
+        if !is_about_the_token && !failure.is_about_the_thread() {
+            self.unreadable(channel);
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -534,7 +534,8 @@ impl Web {
                     "the database did not confirm within {:.1} s that this host may post",
                     self.time_limit.as_secs_f64()
                 );
-                Err(Cause::NotForUs(FrontError::Transient { what, retry_after: Some(Duration::ZERO) }))
+                let retry_after = Some(Duration::ZERO);
+                Err(Cause::NotForUs(FrontError::Transient { what, retry_after, not_made: true }))
             }
         }
     }

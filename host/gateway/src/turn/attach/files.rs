@@ -136,7 +136,7 @@ where
     for attempt in 1..=ATTEMPTS {
         match asking().await {
             Ok(answer) => return answer,
-            Err(FrontError::Transient { what, retry_after }) if attempt < ATTEMPTS => {
+            Err(FrontError::Transient { what, retry_after, .. }) if attempt < ATTEMPTS => {
                 tracing::debug!(what, "a file is fetched once more");
                 tokio::time::sleep(retry_after.unwrap_or_default().min(LONGEST_WAIT)).await;
             }

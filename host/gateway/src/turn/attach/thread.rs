@@ -56,7 +56,7 @@ async fn fetch(services: &Services, turn: &OpenTurn) -> Option<Thread> {
     for attempt in 1..=ATTEMPTS {
         match services.front.read_thread(&turn.inbound.reply_to, &turn.inbound.ts).await {
             Ok(thread) => return Some(thread),
-            Err(FrontError::Transient { what, retry_after }) => {
+            Err(FrontError::Transient { what, retry_after, .. }) => {
                 tracing::debug!(%session, what, "earlier messages of a thread are not read yet");
                 if attempt < ATTEMPTS {
                     tokio::time::sleep(retry_after.unwrap_or(PAUSE * attempt).min(LONGEST_WAIT)).await;

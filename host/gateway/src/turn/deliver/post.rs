@@ -69,7 +69,7 @@ pub(super) async fn post(
         match services.front.deliver(part.clone()).await {
             // A rate-limited message was not posted. Waiting here keeps the delivery from becoming
             // uncertain.
-            Err(FrontError::Transient { what, retry_after: Some(wait) }) if !services.stop.is_cancelled() => {
+            Err(FrontError::Transient { what, retry_after: Some(wait), .. }) if !services.stop.is_cancelled() => {
                 tracing::debug!(what, ?wait, "a part of a reply is postponed");
                 tokio::select! {
                     biased;
