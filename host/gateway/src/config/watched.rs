@@ -71,10 +71,10 @@ impl WatchedConfig {
         self.look().trouble.clone()
     }
 
-    /// Reads the file again if it has changed, and while it is unusable: a folder that becomes trusted changes nothing of
-    /// the file. Each reason is reported once, and the last usable content stays in effect; but the people are taken
-    /// from the file where they alone are usable, and so is the experiment: a key of a newer version lifts no blocklist,
-    /// and keeps no experiment going that was stopped on another host.
+    /// Reads the file again if it has changed, and while it is unusable: a folder that becomes trusted leaves the file
+    /// as it was. Each reason is reported once, and the last usable content stays in effect; but the people are taken
+    /// from the file where they alone are usable, and so is the experiment: a key of a newer version lifts no
+    /// blocklist, and keeps no experiment going that was stopped on another host.
     fn look(&self) -> MutexGuard<'_, Seen> {
         // Replaced as a whole, so a panic elsewhere cannot leave it half changed.
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -217,5 +217,18 @@ mod tests {
             set(&part, 0o700);
             assert_eq!((watched.now().blocklist.clone(), watched.trouble()), (vec![list.to_owned()], None));
         }
+    }
+
+    /// Regression: people and experiment were taken from the file all the same.
+    #[test]
+    fn a_file_that_others_could_write_made_them_admins() {
+        let home = tempfile::tempdir().expect("a home");
+        let watched = WatchedConfig::new(home.path(), &Config::default());
+        let path = home::config_file(home.path());
+        let experiment = r#"{"name":"x","control":"a","arms":[{"name":"a"},{"name":"b"}]}"#;
+        fs::write(&path, format!(r#"{{"version":1,"admins":["U9"],"experiment":{experiment}}}"#)).expect("a file");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).expect("a mode");
+        assert_eq!((watched.now().admins.len(), watched.trial().experiment.clone()), (0, None));
+        assert!(watched.trouble().is_some_and(|why| why.contains("mode 666")), "{:?}", watched.trouble());
     }
 }
