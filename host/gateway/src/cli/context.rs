@@ -7,7 +7,10 @@ use std::{
 };
 
 use pmk_core::Language;
-use pmk_system::error::Failure;
+use pmk_system::{
+    error::Failure,
+    home::{self, HomeError},
+};
 use serde_json::json;
 
 use super::{
@@ -119,6 +122,14 @@ impl Context {
             "set PGPASSWORD, or run it with what the service has: `{}`",
             service::command(&self.home, [credential], &words)
         )
+    }
+
+    /// Says how to stop the gateway that is in the way, if it is one.
+    pub(super) fn in_use(&self, error: HomeError) -> Failure {
+        let is_of_a_gateway = error.is_of_a_gateway();
+        let failure = Failure::from(error);
+        let stop = || format!("stop it first: `{}`", home::command(&self.home, "stop"));
+        if is_of_a_gateway { failure.hint(stop()) } else { failure }
     }
 
     /// Prints a notice, which is neither data nor an error, with its hint.
