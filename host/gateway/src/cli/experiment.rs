@@ -346,7 +346,8 @@ impl Promote {
         }
     }
 
-    /// Ends the experiment. The arm must load, or the next start would fail. Nothing fails once gateway.json is changed.
+    /// Ends the experiment. The arm must load, or the next start would fail. Nothing fails once gateway.json has been
+    /// changed.
     fn promote(&self, context: &Context) -> Result<Promoted, Failure> {
         let (now, _) = Config::load(&context.home)?;
         let wanted = now.experiment.map(|experiment| experiment.within(&context.home));
