@@ -71,10 +71,11 @@ fetch() {
         "leave that out" "請拿掉它" ;;
     # The checksums come from the same place: somebody on the way could have changed both.
     https://* | http://127.0.0.1:*)
+        # Nor may a redirect lead to http; wget can only be told to follow none.
         if command -v curl >/dev/null; then
-            curl -fsSL -o "$scratch/$1" "$from/$1"
+            curl -fsSL --proto-redir =https -o "$scratch/$1" "$from/$1"
         elif command -v wget >/dev/null; then
-            wget -q -O "$scratch/$1" "$from/$1"
+            wget -q --max-redirect=0 -O "$scratch/$1" "$from/$1"
         else
             fail "neither curl nor wget is there" "沒有 curl，也沒有 wget" \
                 "download the files by hand, and say --from DIR" "請自行下載檔案，再用 --from DIR"

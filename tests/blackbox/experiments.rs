@@ -275,6 +275,23 @@ fn an_arm_that_the_options_of_the_gateway_keep_from_the_next_start_is_not_promot
     assert!(gateway.end().0.success());
 }
 
+/// Regression: the store was asked once the file was changed.
+#[test]
+fn a_promotion_that_failed_at_the_store_had_changed_gateway_json() {
+    let home = Home::new();
+    let arms = json!([{"name": "a"}, {"name": "b", "policy": {"files": ["strict"]}}]);
+    let experiment = json!({"name": "less", "start": "2026-01-01T00:00:00Z", "control": "a", "arms": arms});
+    let config = json!({"version": 1, "store": "postgres://pmk@127.0.0.1:1/pmk", "experiment": experiment}).to_string();
+    home.write("gateway.json", &config);
+    for arm in ["a", "b"] {
+        let failed = home.run(&["experiment", "promote", arm], "");
+        assert_eq!(failed.status.code(), Some(1), "{arm}: {}", failed.stderr);
+        assert!(failed.stderr.contains("cannot reach the database"), "{arm}: {}", failed.stderr);
+        let now = std::fs::read_to_string(home.path().join("gateway.json")).expect("gateway.json");
+        assert_eq!(now, config, "{arm}");
+    }
+}
+
 /// Once, it was refused for settings in gateway.json that a start only warns of.
 #[test]
 fn a_changed_file_of_a_promoted_arm_was_loaded_with_other_settings_than_the_arms() {

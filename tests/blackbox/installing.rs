@@ -6,7 +6,8 @@ use std::{
     fs,
     io::{BufRead, BufReader, Write},
     net::TcpListener,
-    path::{Path, PathBuf},
+    os::unix::fs::symlink,
+    path::PathBuf,
     process::Command,
 };
 
@@ -66,6 +67,19 @@ impl Offer {
         self.install(&["sh"], &[&["--from", &from], more].concat())
     }
 
+    /// A `PATH` with what the script needs, and no curl; `None` if there is no wget.
+    fn path_without_curl(&self) -> Option<String> {
+        let (folder, path) = (self.folder.path().join("programs"), std::env::var_os("PATH")?);
+        fs::create_dir_all(&folder).expect("a folder");
+        let find = |name: &str| std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.exists());
+        symlink(find("wget")?, folder.join("wget")).expect("a link");
+        let others = ["sh", "dirname", "uname", "mktemp", "rm", "sed", "sha256sum", "grep", "tar", "gzip", "head"];
+        for name in others.into_iter().chain(["mkdir", "cp", "mv", "cat"]) {
+            symlink(find(name)?, folder.join(name)).expect("a link");
+        }
+        Some(format!("PATH={}", folder.display()))
+    }
+
     /// The version that the installed program says.
     fn installed(&self) -> Option<String> {
         let output = Command::new(self.prefix().join("bin/pmk-host")).output().ok()?;
@@ -81,8 +95,8 @@ fn refused(offer: &Offer, finished: &Finished, why: &str) {
     assert!(!offer.prefix().exists());
 }
 
-/// Answers each request for a file below the folder, until the test ends.
-fn serve(folder: PathBuf) -> String {
+/// Answers each request for a path, until the test ends.
+fn answering(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     std::thread::spawn(move || {
@@ -91,17 +105,30 @@ fn serve(folder: PathBuf) -> String {
             let mut lines = BufReader::new(stream.try_clone().expect("a handle")).lines().map_while(Result::ok);
             let asked = lines.next().unwrap_or_default();
             lines.take_while(|line| !line.is_empty()).for_each(drop);
-            let name = asked.split(' ').nth(1).and_then(|path| path.strip_prefix('/')).unwrap_or_default().to_owned();
-            let head = |code, bytes| format!("HTTP/1.1 {code}\r\nContent-Length: {bytes}\r\nConnection: close\r\n\r\n");
-            let _ = match fs::read(folder.join(Path::new(&name))) {
-                Ok(file) => {
-                    stream.write_all(head("200 OK", file.len()).as_bytes()).and_then(|()| stream.write_all(&file))
-                }
-                Err(_) => stream.write_all(head("404 Not Found", 0).as_bytes()),
-            };
+            let name = asked.split(' ').nth(1).and_then(|path| path.strip_prefix('/')).unwrap_or_default();
+            let _ = stream.write_all(&answer(name));
         }
     });
     format!("http://{address}")
+}
+
+/// Answers with the files below the folder.
+fn serve(folder: PathBuf) -> String {
+    let head = |code: &str, bytes: usize| {
+        format!("HTTP/1.1 {code}\r\nContent-Length: {bytes}\r\nConnection: close\r\n\r\n").into_bytes()
+    };
+    answering(move |name| match fs::read(folder.join(name)) {
+        Ok(file) => [head("200 OK", file.len()), file].concat(),
+        Err(_) => head("404 Not Found", 0),
+    })
+}
+
+/// Sends everybody on to the same path at another address.
+fn redirect(to: String) -> String {
+    answering(move |name| {
+        let head = format!("HTTP/1.1 302 Found\r\nLocation: {to}/{name}\r\nContent-Length: 0\r\nConnection: close");
+        format!("{head}\r\n\r\n").into_bytes()
+    })
 }
 
 #[test]
@@ -136,6 +163,18 @@ fn it_downloads_from_an_address() {
     }
     let hidden = offer.install(&["sh"], &["--from", "http://127.0.0.1:1@example.com"]);
     refused(&offer, &hidden, "names somebody before an @");
+}
+
+/// Regression: it was followed, so that the checksum could be anybody's.
+#[test]
+fn an_address_that_sent_it_on_to_http_was_believed() {
+    let offer = Offer::of(&["1.2.3"]);
+    let direct = serve(offer.packages());
+    let redirected = redirect(direct.clone());
+    refused(&offer, &offer.install(&["sh"], &["--from", &redirected]), "cannot download");
+    let Some(path) = offer.path_without_curl() else { return };
+    refused(&offer, &offer.install(&["env", &path, "sh"], &["--from", &redirected]), "cannot download");
+    offer.install(&["env", &path, "sh"], &["--from", &direct]).ok();
 }
 
 #[test]

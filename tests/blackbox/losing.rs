@@ -4,6 +4,7 @@ use std::{
     fs,
     path::PathBuf,
     process::{Command, Stdio},
+    time::{Duration, SystemTime},
 };
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
@@ -137,11 +138,16 @@ fn what_the_page_on_backups_says_is_done_and_brings_a_conversation_back() {
         finish(shell, "").ok()
     };
     shell(backing_up);
+    // A backup that was killed: no other has its name, so none removes what it left.
+    let left = home.path().join("pmk-2026-01-01-031500.db.unfinished");
+    let long_ago = SystemTime::now() - Duration::from_secs(40 * 86_400);
+    fs::File::create(&left).and_then(|file| file.set_modified(long_ago)).expect("an old file");
     let script = nightly.split("<<'EOF'\n").nth(1).and_then(|rest| rest.split("EOF\n").next()).expect("a script");
     shell(&script.replace("runuser -u pmk-host -- ", "").replace("--home /var/lib/pmk ", ""));
     let files = fs::read_dir(home.path()).expect("the folder").map(|file| file.expect("a file").file_name());
     let dated = |name: &str| name.starts_with("pmk-2") && name.ends_with(".db");
     assert!(files.into_iter().any(|name| name.to_str().is_some_and(dated)), "each night's has a name of its own");
+    assert!(!left.exists(), "it would stay for ever");
     run(&home, &question("Ev2", "and since then?")).ok();
     assert_eq!(turns(&home), 2);
     shell(putting_back);

@@ -252,3 +252,19 @@ fn a_command_beside_the_service_takes_the_password_from_the_usual_places_or_says
     assert!(told.contains("systemd-run --pty --same-dir -p User=") && told.contains(&way), "{told}");
     assert!(listed(Some("secret")).contains("cannot reach the database"), "{}", listed(Some("secret")));
 }
+
+/// Regression: a command that waited for somebody kept `status` and `doctor` for as long as it took.
+#[test]
+fn the_command_of_the_stores_password_was_waited_for_without_end() {
+    let home = Home::new();
+    let (store, password) = ("postgres://pmk@127.0.0.1:1/pmk", json!({"cmd": "sleep 3600"}));
+    let config = json!({"version": 1, "model": "sim", "store": store, "storePassword": password});
+    home.write("gateway.json", config.to_string());
+    let looked = home.run(&["status"], "");
+    assert_eq!(looked.status.code(), Some(3), "{}", looked.stderr);
+    let told = |seconds| format!("`storePassword` in gateway.json was not available within {seconds} s");
+    assert!(looked.stderr.contains(&told(5)), "{}", looked.stderr);
+    let examined = home.run(&["doctor", "--offline"], "");
+    assert_eq!(examined.status.code(), Some(1), "{}", examined.stdout);
+    assert!(examined.stdout.contains(&told(10)), "{}", examined.stdout);
+}

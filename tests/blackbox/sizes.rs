@@ -6,7 +6,7 @@ use pmk_stand_ins::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{Finished, Home, component, finish, of_type, question, replies};
+use crate::support::{Finished, Home, Running, component, finish, of_type, question, replies};
 
 const POLICIES: [&str; 3] = ["strict", "standard", "rolling-summary"];
 
@@ -435,6 +435,24 @@ fn the_audit_shows_every_bound_and_how_to_forget_it() {
     assert!(audit(&home).contains("2 bounds of a model's window were learned"), "{}", audit(&home));
     home.run(&["model", "forget"], "").ok();
     assert!(!audit(&home).contains("bounds of a model's window"), "{}", audit(&home));
+}
+
+/// Regression: the next answer of a running gateway stored again what had been forgotten.
+#[test]
+fn what_was_forgotten_while_a_gateway_ran_came_back() {
+    let (home, anthropic) = (home(), Anthropic::start_blocking());
+    anthropic.set_window(6_000);
+    run(&home, &anthropic, "standard", &(0..12).map(|n| turn(n, 6)).collect::<Vec<_>>());
+    let mut gateway = Running::start(home.asking(&anthropic, &[]));
+    assert!(gateway.say(&turn(12, 1)));
+    gateway.next_of("turn");
+    let refused = home.run(&["model", "forget"], "");
+    assert_eq!(refused.status.code(), Some(1), "{}", refused.stderr);
+    assert!(refused.stderr.contains("hint: stop it first: `pmk-host --home "), "{}", refused.stderr);
+    gateway.end();
+    assert!(audit(&home).contains(" of a model's window "), "{}", audit(&home));
+    home.run(&["model", "forget"], "").ok();
+    assert!(!audit(&home).contains(" of a model's window "), "{}", audit(&home));
 }
 
 /// A model that thought until its room was used up was asked again and again for less, and its window was halved.

@@ -139,7 +139,7 @@ impl Preambles {
             how,
             reason,
             "the model's server does not accept tools: from now on it is asked for fenced directives\n  hint: once it \
-             does, run `pmk-host model forget` and restart to try tools again"
+             does, stop the gateway, run `pmk-host model forget` and start it to try tools again"
         );
         self.learning.ledger.note(Event::ModelNoTools { provider: provider.into(), model: model.into(), how });
         self.learning.admins.tell(self.learning.messages.no_tools(model));

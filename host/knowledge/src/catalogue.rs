@@ -4,8 +4,9 @@
 use std::{
     collections::HashMap,
     fs::{self, Metadata},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    time::{Duration, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use pmk_index::{Column, Filter, Hit, Index, IndexError};
@@ -77,7 +78,7 @@ pub(super) struct Place {
     pub name: String,
 }
 
-/// Changes whenever a file's content does.
+/// Changes whenever a file's content does, and when it may become readable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stamp(String);
 
@@ -87,14 +88,12 @@ impl Stamp {
     pub(super) fn of(meta: &Metadata) -> Self {
         const SETTLES_AFTER: Duration = Duration::from_millis(100);
         let modified = meta.modified().unwrap_or(UNIX_EPOCH);
-        let unsettled = modified.elapsed().map_or(true, |age| age < SETTLES_AFTER);
-        let nanos = modified.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        #[cfg(unix)]
-        let inode = std::os::unix::fs::MetadataExt::ino(meta);
-        #[cfg(not(unix))]
-        let inode = 0;
-        let mark = if unsettled { "?" } else { "" };
-        Stamp(format!("{nanos}:{}:{inode}{mark}", meta.len()))
+        let seconds = u64::try_from(meta.ctime()).unwrap_or_default();
+        let changed = UNIX_EPOCH + Duration::new(seconds, u32::try_from(meta.ctime_nsec()).unwrap_or_default());
+        let is_recent = |at: SystemTime| at.elapsed().map_or(true, |age| age < SETTLES_AFTER);
+        let nanos = |at: SystemTime| at.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let mark = if is_recent(modified) || is_recent(changed) { "?" } else { "" };
+        Stamp(format!("{}:{}:{}:{}{mark}", nanos(modified), nanos(changed), meta.len(), meta.ino()))
     }
 
     /// A stamp that never matches.

@@ -1,6 +1,11 @@
 //! End-to-end tests of the library: files on disk, questions in other words.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs::{self, File, Permissions},
+    os::unix::fs::PermissionsExt,
+    path::PathBuf,
+    time::{Duration, SystemTime},
+};
 
 use pmk_stand_ins::patience::until;
 
@@ -253,6 +258,26 @@ fn a_malformed_file_hides_nothing_else_and_is_back_once_mended() {
     assert_eq!(home.ask("發票怎麼作廢"), [KNOWN[2].1]);
     fs::write(&path, "---\nid: x\nquestion: 咖啡機怎麼除垢？\n---\n按住兩個鈕。").unwrap();
     home.ask_until("咖啡機除垢", &["咖啡機怎麼除垢？"]);
+}
+
+/// Regression: it was read again only once its content had changed.
+#[test]
+fn a_file_that_could_not_be_read_stayed_hidden_once_it_could() {
+    let mut home = Home::new();
+    let (scope, question, tags, answer) = KNOWN[2];
+    let path = home.save(scope, question, tags, answer, Status::Approved);
+    let long_ago = SystemTime::now() - Duration::from_secs(3600);
+    File::options().write(true).open(&path).unwrap().set_modified(long_ago).unwrap();
+    let set = |mode| fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+    set(0o000);
+    // As root, every file is readable.
+    let is_readable = fs::read(&path).is_ok();
+    assert_eq!(home.ask("發票怎麼作廢").is_empty(), !is_readable);
+    until("it is found", || {
+        // Again and again: the clock of a file system is coarse.
+        set(0o600);
+        (home.ask("發票怎麼作廢") == [question]).then_some(())
+    });
 }
 
 #[test]

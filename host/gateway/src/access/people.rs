@@ -3,7 +3,7 @@
 use crate::{access::audience::Audiences, escalation::Pools};
 
 /// The people of a gateway. A running gateway follows changes of them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct People {
     /// Users who may change the gateway from a conversation, and who are notified when something needs a person.
     pub admins: Vec<String>,

@@ -69,7 +69,8 @@ impl TokenBudget {
             factor = calibration.fit().factor(),
             overhead = calibration.fit().overhead(),
             most = bounds.most(session, now_ms),
-            "the learned limits of the model leave no room for a conversation; reset them with `pmk-host model forget`"
+            "the learned limits of the model leave no room for a conversation; stop the gateway and reset them with \
+             `pmk-host model forget`"
         );
         let limit = stated.limit.min(LEAST_LIMIT);
         TokenBudget { limit, alone: limit.max(learnt.alone), is_counted: false, ..stated }

@@ -4,10 +4,17 @@ use std::{
     borrow::Cow,
     path::PathBuf,
     pin::{Pin, pin},
+    sync::mpsc,
+    thread,
+    time::Duration,
 };
 
 use pmk_core::Language;
-use pmk_system::error::Failure;
+use pmk_system::{
+    child::supervisor,
+    error::Failure,
+    home::{self, HomeError},
+};
 use serde_json::json;
 
 use super::{
@@ -24,6 +31,7 @@ use crate::{
 };
 
 /// What every subcommand receives.
+#[derive(Clone)]
 pub(super) struct Context {
     pub(super) home: PathBuf,
     /// Where the choice of the home comes from.
@@ -50,6 +58,21 @@ impl Context {
         Ok(match named.or(kept.address).as_deref() {
             None | Some(config::SQLITE) => in_home,
             Some(address) => Place { database: Some(self.database(address, kept.password.as_ref())?), ..in_home },
+        })
+    }
+
+    /// As [`place`](Context::place), within a time limit: a command may supply the password. If it takes longer, it
+    /// ends with this program.
+    pub(super) fn place_within(&self, limit: Duration) -> Result<Place, Failure> {
+        supervisor::enable();
+        let (sender, resolved) = mpsc::channel();
+        let context = self.clone();
+        // After the limit, nobody receives it.
+        thread::spawn(move || drop(sender.send(context.place())));
+        resolved.recv_timeout(limit).unwrap_or_else(|_| {
+            let seconds = limit.as_secs();
+            Err(Failure::new(format!("`storePassword` in gateway.json was not available within {seconds} s"))
+                .hint("a command that prints it takes too long: run it by hand"))
         })
     }
 
@@ -119,6 +142,14 @@ impl Context {
             "set PGPASSWORD, or run it with what the service has: `{}`",
             service::command(&self.home, [credential], &words)
         )
+    }
+
+    /// Says how to stop the gateway that is in the way, if it is one.
+    pub(super) fn in_use(&self, error: HomeError) -> Failure {
+        let is_of_a_gateway = error.is_of_a_gateway();
+        let failure = Failure::from(error);
+        let stop = || format!("stop it first: `{}`", home::command(&self.home, "stop"));
+        if is_of_a_gateway { failure.hint(stop()) } else { failure }
     }
 
     /// Prints a notice, which is neither data nor an error, with its hint.

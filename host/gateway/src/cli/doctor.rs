@@ -1,6 +1,11 @@
 //! `doctor`: checks what a gateway needs and prints one line per finding, with what to do about it.
 
-use std::{collections::BTreeSet, path::Path, process::ExitCode, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    path::Path,
+    process::ExitCode,
+    sync::{Arc, LazyLock},
+};
 
 use clap::Args;
 use pmk_core::Language;
@@ -22,12 +27,17 @@ use super::{
 };
 use crate::{
     config::{Config, Secret},
-    diagnostics::doctor::{self, Access, Answering, CLAUDE_PATIENCE, Finding, PATIENCE, Part, Parts, State, Subject},
+    diagnostics::doctor::{
+        self, Access, Answering, CLAUDE_PATIENCE, Finding, Getting, PATIENCE, Part, Parts, State, Subject,
+    },
     messages::{Messages, terminal},
     policies::Loader,
     stderr::Spinner,
     store::Place,
 };
+
+/// The location of the store, resolved by the first check that needs it.
+type LazyPlace = LazyLock<Result<Place, Failure>, Getting<Place>>;
 
 #[derive(Debug, Args)]
 pub(super) struct DoctorCommand {
@@ -67,21 +77,23 @@ pub(super) fn subject(context: &Context, layers: LayerArguments, model: Option<S
         }
         (config, problems)
     });
-    let place = context.place();
+    let resolving = context.clone();
+    let resolve: Getting<Place> = Box::new(move || resolving.place_within(PATIENCE));
+    let place: Arc<LazyPlace> = Arc::new(LazyLock::new(resolve));
     let mut environment = Environment::of_process(home);
     environment.idle_timeout = Some(PATIENCE);
     let readable = config.as_ref().ok().and_then(|(config, _)| config.as_ref());
     let mut passed = Passed::to_the_service(context, readable, model.as_deref(), &environment);
     passed.check = passed.command(context, &layers, model.as_deref(), offline);
-    let parts = readable.map(|config| parts(home, place.as_ref().ok(), layers, model, config, environment, &passed));
-    let place = passed.or(&passed.to_store, move || place);
+    let parts = readable.map(|config| parts(home, &place, layers, model, config, environment, &passed));
+    let place = passed.or(&passed.to_store, move || LazyLock::force(&place).clone());
     Subject { home: home.to_owned(), place, config, parts, offline }
 }
 
 /// The parts that a gateway would be made of.
 fn parts(
     home: &Path,
-    place: Option<&Place>,
+    place: &Arc<LazyPlace>,
     layers: LayerArguments,
     model: Option<String>,
     config: &Config,
@@ -90,14 +102,14 @@ fn parts(
 ) -> Parts {
     let config = Arc::new(Config { mra_workspace: mra::workspace(config), ..config.clone() });
     let (slack, answering, deciding) = (Arc::clone(&config), Arc::clone(&config), Arc::clone(&config));
-    let (home, place) = (home.to_owned(), place.cloned());
+    let (home, place) = (home.to_owned(), Arc::clone(place));
     let answers = move || answers(model.as_deref(), environment, &answering);
     // Arms are sent to the other hosts through the store, and may be in no file here.
     let sent = if config.experiment.is_some() { &passed.to_store[..] } else { &[] };
     Parts {
         slack: passed.or(&passed.to_slack, move || access(&slack)),
         model: passed.or(&passed.to_model, answers),
-        policies: passed.or(sent, move || decide(&layers.loader(&home)?, &deciding, place)),
+        policies: passed.or(sent, move || decide(&layers.loader(&home)?, &deciding, &place)),
         mra: mra::config(&config),
     }
 }
@@ -191,10 +203,13 @@ fn answers(named: Option<&str>, mut environment: Environment, config: &Config) -
 
 /// Loads the layers of a start; the arms of an experiment are only test-loaded. If the store cannot be asked which of
 /// them other hosts have sent, which is reported as its fault, the arms are not tried.
-fn decide(loader: &Loader, config: &Config, place: Option<Place>) -> Result<(Stack, Vec<String>), Failure> {
+fn decide(loader: &Loader, config: &Config, place: &LazyPlace) -> Result<(Stack, Vec<String>), Failure> {
     let loaded = loader.look(&config.policy)?;
-    let sent = place.and_then(|place| sent_arms(config.experiment.as_ref(), place).ok());
-    sent.map_or(Ok(()), |sent| try_arms(loader, config, &sent))?;
+    let Some(experiment) = &config.experiment else { return Ok(loaded) };
+    let place = LazyLock::force(place).clone();
+    if let Ok(sent) = place.and_then(|place| sent_arms(Some(experiment), place)) {
+        try_arms(loader, config, &sent)?;
+    }
     Ok(loaded)
 }
 

@@ -1,7 +1,6 @@
 //! `experiment start|status|stop|promote`: policies compared on live traffic.
 
 use std::{
-    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
@@ -33,7 +32,7 @@ use crate::{
         },
         identities, names, to_send,
     },
-    store::{SentArm, SentLayer, Store, StoreError},
+    store::{Place, SentArm, SentLayer, Store, StoreError},
 };
 
 mod status;
@@ -292,15 +291,14 @@ impl Promote {
     }
 
     /// Refuses to promote an arm if its files here differ from what another host has sent and conversations have used.
-    fn refuse_another(&self, context: &Context, experiment: &ExperimentConfig, loaded: &Stack) -> Result<(), Failure> {
-        let place = context.place()?;
+    fn refuse_another(&self, place: &Place, experiment: &ExperimentConfig, loaded: &Stack) -> Result<(), Failure> {
         if place.database.is_none() {
             return Ok(());
         }
         let here: Vec<SentLayer> = to_send(loaded).into_iter().map(|(layer, _)| layer).collect();
-        let sent = match Store::open_existing(place) {
+        let sent = match Store::open_existing(place.clone()) {
             Ok(store) => {
-                let shared = Shared { store: &store, home: &context.home, config: experiment };
+                let shared = Shared { store: &store, home: &place.home, config: experiment };
                 block_on(async { Ok(shared.sent().await?) })?
             }
             Err(StoreError::Missing { .. }) => vec![],
@@ -336,19 +334,34 @@ impl Promote {
         })
     }
 
-    /// Ends the experiment. The arm must load, or the next start would fail.
+    /// Returns why the guard rail had stopped the arm, if it had.
+    fn stopped(&self, place: &Place, experiment: &ExperimentConfig) -> Result<Option<String>, Failure> {
+        match Store::open_existing(place.clone()) {
+            Ok(store) => {
+                let mut stopped = block_on(async { Ok(store.stopped_arms(&experiment.name).await?) })?;
+                Ok(stopped.remove(&self.arm).map(|stopped| stopped.reason))
+            }
+            Err(StoreError::Missing { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Ends the experiment. The arm must load, or the next start would fail. Nothing fails once gateway.json has been
+    /// changed.
     fn promote(&self, context: &Context) -> Result<Promoted, Failure> {
         let (now, _) = Config::load(&context.home)?;
         let wanted = now.experiment.map(|experiment| experiment.within(&context.home));
         let policy = wanted.as_ref().and_then(|experiment| experiment.arm(&self.arm)?.policy.as_ref());
+        let place = context.place()?;
         let (mut promoted, mut start) = (None, None);
         if let (Some(policy), Some(experiment)) = (policy, &wanted) {
             let loaded =
                 Loader::open(&context.home, Named::default())?.arm(&policy.over(&now.policy), Origin::Files)?;
-            self.refuse_another(context, experiment, &loaded)?;
+            self.refuse_another(&place, experiment, &loaded)?;
             start = self.look_at_start(context, policy)?;
             promoted = Some((loaded, policy));
         }
+        let stopped = wanted.as_ref().map(|experiment| self.stopped(&place, experiment)).transpose()?.flatten();
         let config = admin::promote_arm(&context.home, &self.arm)?;
         let unset = policy.into_iter().flat_map(|policy| {
             now.policy
@@ -365,13 +378,8 @@ impl Promote {
                 self.arm
             ));
         }
-        let stopped = match Store::open_existing(context.place()?) {
-            Ok(store) => block_on(async { Ok(store.stopped_arms(&config.name).await?) })?,
-            Err(StoreError::Missing { .. }) => BTreeMap::new(),
-            Err(error) => return Err(error.into()),
-        };
-        if let Some(stopped) = stopped.get(&self.arm) {
-            context.warn(&format!("the guard rail had stopped `{}`: {}", self.arm, stopped.reason));
+        if let Some(reason) = stopped {
+            context.warn(&format!("the guard rail had stopped `{}`: {reason}", self.arm));
         }
         let lag = promoted.and_then(|(loaded, policy)| Some((lag(context, &loaded)?, policy)));
         if let Some((lag, policy)) = &lag {
@@ -384,7 +392,7 @@ impl Promote {
             Source::Config | Source::Default => start.overridden,
         });
         // A host that is started again takes over what decides on the others, or did before a crash.
-        let is_shared = context.place()?.database.is_some();
+        let is_shared = place.database.is_some();
         for setting in overridden.iter().flatten() {
             let hint = Failure::new(setting.to_string()).hint("start it without that next time");
             let what = match is_shared {

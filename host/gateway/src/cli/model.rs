@@ -15,6 +15,7 @@ use pmk_models::{
 use pmk_system::files;
 use pmk_system::{
     error::{Failure, OrHint},
+    home::{HomeError, HomeLock},
     json,
     lines::Lines,
 };
@@ -29,7 +30,7 @@ use super::{
     page::Page,
     text,
 };
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ModelCommand {
@@ -37,13 +38,24 @@ pub(super) enum ModelCommand {
     Explain(Explain),
     /// Estimate the token count of a text
     Tokens(Tokens),
-    /// Forget what was learned about models: how they count, whether they accept tools; takes effect at the gateway's next start
+    /// Forget what was learned about models: how they count, whether they accept tools; only while no gateway is running
     Forget,
 }
 
-/// Forgets the calibrations. The gateway learns again from its next answers.
+/// Forgets the calibrations. A running gateway would store its own again with its next answer.
 fn forget(context: &Context) -> Result<(), Failure> {
-    let forgotten = block_on(async { Ok(Store::open_existing(context.place()?)?.forget_calibrations().await?) });
+    let forgotten = block_on(async {
+        let place = context.place()?;
+        let path = PathBuf::from(place.name());
+        let store = Store::open_existing(place)?;
+        if let Some(holder) = HomeLock::holder_of(&context.home)? {
+            return Err(context.in_use(HomeError::InUse { home: context.home.clone(), holder: Some(holder) }));
+        }
+        if let Some(owner) = store.host_at_work().await? {
+            return Err(StoreError::InUse { path, owner }.into());
+        }
+        Ok(store.forget_calibrations().await?)
+    });
     let forgotten = record(context, "model.forget", &[], forgotten)?;
     if context.json {
         return print_json(&json!({"forgotten": forgotten}));
@@ -52,7 +64,7 @@ fn forget(context: &Context) -> Result<(), Failure> {
         1 => "1 model counts, and whether it accepts tools".to_owned(),
         more => format!("{more} models count, and whether they accept tools"),
     };
-    context.say(&format!("forgot how {models}; a running gateway is not affected until it is restarted"));
+    context.say(&format!("forgot how {models}; the gateway learns again from its next answers"));
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! `status`: the status of the gateway of a home.
 
-use std::{fmt::Write, process::ExitCode};
+use std::{fmt::Write, process::ExitCode, time::Duration};
 
 use clap::Args;
 use jiff::Timestamp;
@@ -26,6 +26,9 @@ const NOT_RUNNING: u8 = 3;
 /// The exit code if the status is unknown, as in service scripts; 1 would mean that a gateway is running.
 pub(super) const UNKNOWN: u8 = 4;
 
+/// How long the password of the store may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// The width of the labels.
 const NAME_COLUMNS: usize = 12;
 
@@ -35,7 +38,7 @@ pub(super) struct StatusCommand {}
 impl StatusCommand {
     pub(super) fn execute(self, context: &Context) -> Result<ExitCode, Failure> {
         let look = look(&context.home)?;
-        let store = match context.place() {
+        let store = match context.place_within(PATIENCE) {
             Ok(place) => Shared::of(place),
             // The gateway may be running or stopped regardless, so its status is still shown.
             Err(failure) => {

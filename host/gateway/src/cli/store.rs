@@ -175,12 +175,7 @@ fn put(
     if let Some(database) = context.place()?.database {
         return Err(BackupError::NoFile(database.name().to_owned()).into());
     }
-    let lock = HomeLock::take_for(&context.home, purpose).map_err(|error| {
-        let is_of_a_gateway = error.is_of_a_gateway();
-        let failure = Failure::from(error);
-        let stop = || format!("stop it first: `{}`", home::command(&context.home, "stop"));
-        if is_of_a_gateway { failure.hint(stop()) } else { failure }
-    })?;
+    let lock = HomeLock::take_for(&context.home, purpose).map_err(|error| context.in_use(error))?;
     let _waiting = Spinner::when_long("moving the database into place");
     Ok(change(&lock)?)
 }

@@ -10,6 +10,7 @@ use std::{
 };
 
 use pmk_system::{
+    error::Failure,
     files,
     home::{self, HomeLock},
 };
@@ -29,6 +30,9 @@ const READ: u64 = 1;
 pub enum EditError {
     #[error("cannot {action} `{}`: {source}", path.display())]
     Io { action: &'static str, path: PathBuf, source: io::Error },
+    /// Somebody else could have written it.
+    #[error("{}", .0.message())]
+    Untrusted(Failure),
     #[error("`{}` no longer exists, and the gateway goes by what it said", path.display())]
     Gone { path: PathBuf },
     #[error("`{}`: {what}", path.display())]
@@ -39,12 +43,13 @@ pub enum EditError {
 
 impl EditError {
     /// Returns what to do about it.
-    pub fn hint(&self) -> &'static str {
+    pub fn hint(&self) -> &str {
         match self {
             EditError::Io { source, .. } if is_no_file(source.kind()) => NO_FILE,
             EditError::Io { .. } => {
                 "check that you own the folder, that you can write to it and that the disk has free space, or use another `--home`"
             }
+            EditError::Untrusted(failure) => failure.advice().unwrap_or_default(),
             EditError::Gone { .. } => {
                 "put it back first: a new file would lift the blocklist and forget the admins; or stop the gateway first"
             }
@@ -135,6 +140,7 @@ fn current(
     lock: &File,
     is_usable: impl FnOnce(&str) -> Result<(), String>,
 ) -> Result<(PathBuf, Object), EditError> {
+    home::check_trusted(home).map_err(EditError::Untrusted)?;
     let path = real_path(home)?;
     home::forget_staged(&path);
     let was_read = is_noted(lock).map_err(failed("read", &path))?;
@@ -282,6 +288,18 @@ mod tests {
         });
         assert_eq!(refused.unwrap_err().to_string(), "gateway.json: `model` is not an object");
         assert!(!home::config_file(home.path()).exists());
+    }
+
+    /// Regression: what others had written was kept, in a file that looked private from then on.
+    #[test]
+    fn a_change_adopted_a_file_that_others_could_write() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home::config_file(home.path());
+        fs::write(&path, r#"{"version":1,"admins":["U9"]}"#).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+        let refused = set(home.path(), "model").unwrap_err();
+        assert!(matches!(refused, EditError::Untrusted(_)) && refused.hint().contains("chmod go-w"), "{refused}");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o666);
     }
 
     #[test]

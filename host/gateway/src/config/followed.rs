@@ -39,8 +39,9 @@ impl From<EditError> for NotWritten {
 /// be invalid here, as one of a newer version is.
 ///
 /// # Errors
-/// The file cannot be read, or the keys are invalid.
+/// The file cannot be read or trusted, or the keys are invalid.
 pub fn followed(home: &Path) -> Result<Option<Map<String, Value>>, EditError> {
+    home::check_trusted(home).map_err(EditError::Untrusted)?;
     let path = home::config_file(home);
     let invalid = |what| EditError::Invalid { path: path.clone(), what };
     let text = match files::read_text(&path) {
@@ -51,8 +52,9 @@ pub fn followed(home: &Path) -> Result<Option<Map<String, Value>>, EditError> {
     part_of(&text, home).map(Some).map_err(invalid)
 }
 
-/// Returns what a home's file says in these keys, whatever else is in it; `None` if they cannot be used.
+/// Returns what a home's file says in these keys, whatever else is in it; `None` if they cannot be used or trusted.
 pub fn alone(home: &Path, keys: &[&str]) -> Option<Config> {
+    home::check_trusted(home).ok()?;
     let text = files::read_text(&home::config_file(home)).ok()?;
     let mut root = object(&text).ok()?;
     root.retain(|key, _| key == VERSION_KEY || keys.contains(&key.as_str()));

@@ -71,19 +71,22 @@ impl WatchedConfig {
         self.look().trouble.clone()
     }
 
-    /// Reads the file again if it has changed. An unusable file is reported once, and its last usable content stays in
-    /// effect; but the people are taken from it where they alone are usable, and so is the experiment: a key of a newer
-    /// version lifts no blocklist, and keeps no experiment going that was stopped on another host.
+    /// Reads the file again if it has changed, and while it is unusable: a folder that becomes trusted leaves the file
+    /// as it was. Each reason is reported once, and the last usable content stays in effect; but the people are taken
+    /// from the file where they alone are usable, and so is the experiment: a key of a newer version lifts no
+    /// blocklist, and keeps no experiment going that was stopped on another host.
     fn look(&self) -> MutexGuard<'_, Seen> {
         // Replaced as a whole, so a panic elsewhere cannot leave it half changed.
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let stamp = Stamp::of(&home::config_file(&self.home));
-        if stamp != seen.stamp {
+        if stamp != seen.stamp || seen.trouble.is_some() {
             seen.stamp = stamp;
             if stamp.is_none() {
                 // A blocklist must not be lifted, not even for the moment in which an editor replaces the file.
-                tracing::warn!("gateway.json no longer exists: its last settings for people stay in effect");
-                seen.trouble = Some(EditError::Gone { path: home::config_file(&self.home) }.to_string());
+                let gone = EditError::Gone { path: home::config_file(&self.home) }.to_string();
+                if seen.meets(gone) {
+                    tracing::warn!("gateway.json no longer exists: its last settings for people stay in effect");
+                }
                 return seen;
             }
             match Config::load_in_gateway(&self.home) {
@@ -101,9 +104,12 @@ impl WatchedConfig {
                     seen.trial = Arc::new(Trial { experiment: config.experiment, policy: config.policy });
                 }
                 Err(failure) => {
-                    tracing::warn!("gateway.json has changed but cannot be used: {}", failure.message());
-                    seen.trouble = Some(failure.message().to_owned());
-                    if let Some(Config { people, .. }) = alone(&self.home, &PEOPLE) {
+                    if seen.meets(failure.message().to_owned()) {
+                        tracing::warn!("gateway.json has changed but cannot be used: {}", failure.message());
+                    }
+                    if let Some(Config { people, .. }) = alone(&self.home, &PEOPLE)
+                        && people != *seen.people
+                    {
                         tracing::info!("the people in gateway.json apply now all the same");
                         seen.people = Arc::new(people);
                     }
@@ -121,9 +127,18 @@ impl WatchedConfig {
     }
 }
 
+impl Seen {
+    /// Notes why the file is not used; returns whether that is new.
+    fn meets(&mut self, trouble: String) -> bool {
+        let is_new = self.trouble.as_ref() != Some(&trouble);
+        self.trouble = Some(trouble);
+        is_new
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::{fs, os::unix::fs::PermissionsExt};
 
     use super::*;
 
@@ -184,5 +199,36 @@ mod tests {
         write(r#"{"version":1,"limits":{"aKeyOfTomorrow":1},"blocklist":"everybody"}"#);
         assert_eq!(name(), None);
         assert!(watched.trial().policy.seed_may_go, "the rest stays as it was last valid");
+    }
+
+    /// Regression: it was looked at again only once its content had changed.
+    #[test]
+    fn a_file_that_others_could_write_was_ignored_after_that_was_mended() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let home = folder.path().join("home");
+        fs::create_dir(&home).expect("a home");
+        let watched = WatchedConfig::new(&home, &Config::default());
+        let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a mode");
+        set(&home, 0o700);
+        for (part, list) in [(home::config_file(&home), "U9"), (home.clone(), "U10")] {
+            fs::write(home::config_file(&home), format!(r#"{{"version":1,"blocklist":["{list}"]}}"#)).expect("a file");
+            set(&part, 0o777);
+            assert!(watched.trouble().is_some_and(|why| why.contains("mode 777")), "{:?}", watched.trouble());
+            set(&part, 0o700);
+            assert_eq!((watched.now().blocklist.clone(), watched.trouble()), (vec![list.to_owned()], None));
+        }
+    }
+
+    /// Regression: people and experiment were taken from the file all the same.
+    #[test]
+    fn a_file_that_others_could_write_made_them_admins() {
+        let home = tempfile::tempdir().expect("a home");
+        let watched = WatchedConfig::new(home.path(), &Config::default());
+        let path = home::config_file(home.path());
+        let experiment = r#"{"name":"x","control":"a","arms":[{"name":"a"},{"name":"b"}]}"#;
+        fs::write(&path, format!(r#"{{"version":1,"admins":["U9"],"experiment":{experiment}}}"#)).expect("a file");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).expect("a mode");
+        assert_eq!((watched.now().admins.len(), watched.trial().experiment.clone()), (0, None));
+        assert!(watched.trouble().is_some_and(|why| why.contains("mode 666")), "{:?}", watched.trouble());
     }
 }

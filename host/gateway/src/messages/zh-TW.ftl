@@ -33,7 +33,7 @@ parked = :x: 我們這邊出了問題，這則訊息暫時無法回答；訊息�
 }，修好後會接著回答。您可以繼續在這裡發問
 parked-for-admins = :rotating_light: `{ $session }` 有一則訊息無法回答，已先擱置：{ $why }。修好之後用 `pmk-host sessions retry { $session }` 繼續；`pmk-host sessions parked` 列出全部
 rest-parked-for-admins = :rotating_light: `{ $session }` 有一則訊息已經回答，但回答以外的部分送不出去，已先擱置：{ $why }。修好之後用 `pmk-host sessions retry { $session }` 補送；`pmk-host sessions parked` 列出全部
-no-tools = :warning: 模型 { $model } 的伺服器不接受工具呼叫，之後改請它把要做的事寫成文字，效果會差一些。執行 `pmk-host model forget` 並重新啟動閘道後，會再試一次
+no-tools = :warning: 模型 { $model } 的伺服器不接受工具呼叫，之後改請它把要做的事寫成文字，效果會差一些。停下閘道，執行 `pmk-host model forget`，再啟動後，會再試一次
 policy-suspended = :rotating_light: 策略 { $policy } 已失敗 { $failures } 次，暫時停用，由下一層決定：{ $reason }
 policy-refused = :rotating_light: 更新後的策略無法使用，仍由原來的策略決定：{ $reason }
 model-refuses = :rotating_light: 模型 { $model } 拒絕所有人的問題：{ $what }（提示：請用 `pmk-host doctor` 檢查金鑰、帳號與模型名稱；它恢復回答時會再通知，但重新啟動閘道後不會，請自己問它一個問題）

@@ -265,10 +265,10 @@ fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
         ),
         (
             bounds as u64,
-            "bound of a model's window was learned from refusals, see Tokens: if it is wrong, run `pmk-host model \
-             forget`",
-            "bounds of a model's window were learned from refusals, see Tokens: if one is wrong, run `pmk-host model \
-             forget`",
+            "bound of a model's window was learned from refusals, see Tokens: if it is wrong, stop the gateway and run \
+             `pmk-host model forget`",
+            "bounds of a model's window were learned from refusals, see Tokens: if one is wrong, stop the gateway and \
+             run `pmk-host model forget`",
         ),
         (
             safety.recovery_failed,
@@ -277,8 +277,10 @@ fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
         ),
         (
             audit.tokens.without_tools.len() as u64,
-            "model did not accept tools and is asked for fenced directives: `model forget` and a restart try tools again",
-            "models did not accept tools and are asked for fenced directives: `model forget` and a restart try tools again",
+            "model did not accept tools and is asked for fenced directives: to try tools again, stop the gateway, run \
+             `model forget` and start it",
+            "models did not accept tools and are asked for fenced directives: to try tools again, stop the gateway, \
+             run `model forget` and start it",
         ),
         (audit.conversations.undelivered, "reply was refused by the front", "replies were refused by the front"),
         (

@@ -162,7 +162,7 @@ model-explain = 說明供應商的錯誤代表什麼，閘道會怎麼做
 model-tokens = 估計一段文字的 token 數
     .model = 顯示占這個模型視窗的多少
     .file = 文字；`-`（預設）讀取 stdin
-model-forget = 忘掉從模型學到的：怎麼計數、接不接受工具；閘道下次啟動時生效
+model-forget = 忘掉從模型學到的：怎麼計數、接不接受工具；沒有閘道在執行時才行
 
 slack = 說明在 Slack 要做的事
 slack-manifest = 印出應用程式的 manifest，JSON 格式，一次貼上即可

@@ -87,7 +87,7 @@ impl ChangeError {
     }
 
     /// Returns what to do about it, where that is not obvious.
-    pub fn hint(&self) -> Option<&'static str> {
+    pub fn hint(&self) -> Option<&str> {
         match self {
             ChangeError::Config(error) => Some(error.hint()),
             ChangeError::Id(_) => Some(

@@ -1,5 +1,7 @@
 //! Tests with real files, and a real PostgreSQL between them.
 
+use std::os::unix::fs::PermissionsExt;
+
 use pmk_stand_ins::postgres;
 use serde_json::json;
 use tempfile::TempDir;
@@ -158,6 +160,26 @@ fn a_file_that_is_gone_or_makes_no_sense_takes_nothing_from_anybody() {
     one.starts_again();
     one.pass();
     assert_eq!(one.says(), file);
+}
+
+/// Regression: it was shared as it was.
+#[test]
+fn what_others_could_write_into_a_file_reached_all_hosts() {
+    let file = json!({"version": 1, "admins": ["U1"]});
+    let Some([mut one, mut other]) = houses([file.clone(), file.clone()]) else { return };
+    one.pass();
+    other.pass();
+    one.write(json!({"version": 1, "admins": ["U9"]}));
+    let path = home::config_file(one.folder.path());
+    let set = |mode| fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+    set(0o666);
+    assert!(matches!(one.shared.pass(), Err(SharingError::Config(EditError::Untrusted(_)))));
+    other.pass();
+    assert_eq!(other.says(), file);
+    set(0o600);
+    one.pass();
+    other.pass();
+    assert_eq!(other.says()["admins"], json!(["U9"]));
 }
 
 /// Regression: keys that were added before all programs were upgraded had whoever was blocked from then on heard.
