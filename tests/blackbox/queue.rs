@@ -88,8 +88,7 @@ async fn a_collected_message_beside_a_question_that_waits_lost_the_names_in_it()
     team.anthropic.when("still awaited", Behaviour::answer(r#"{"kind":"other"}"#));
     let gateway = team.connect().await;
     let (asked, _) = team.escalate().await;
-    let said =
-        |words: &str| team.anthropic.requests().iter().map(Recorded::said_now).find(|said| said.contains(words));
+    let said = |words: &str| team.anthropic.requests().iter().map(Recorded::said_now).find(|said| said.contains(words));
     team.anthropic.hold();
     team.slack.mention(CHANNEL, OTHER, "When is lunch?", Some(&asked.ts));
     until_async("the first question", || said("When is lunch?")).await;

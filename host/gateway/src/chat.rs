@@ -161,8 +161,18 @@ pub struct Reaction {
     pub ts: String,
     /// Slack's name of the emoji, or the emoji itself.
     pub reaction: String,
-    /// Whether the front says that the message is somebody else's.
-    pub of_another: bool,
+    pub author: ReactedAuthor,
+}
+
+/// Whose message somebody reacts to, as far as the front says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReactedAuthor {
+    Unknown,
+    /// The bot's.
+    Bot,
+    /// That of the person who reacts.
+    Themselves,
+    Another,
 }
 
 /// Returns whether this reaction stops an answer.
@@ -195,7 +205,7 @@ impl Press {
             channel: self.channel.clone(),
             ts: self.ts.clone(),
             reaction: self.choice.reaction().to_owned(),
-            of_another: false,
+            author: ReactedAuthor::Bot,
         }
     }
 }

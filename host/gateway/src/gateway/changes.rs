@@ -5,7 +5,7 @@ use std::{future::Future, sync::Arc};
 
 use crate::{
     access::authorization::Action,
-    chat::{Accepted, Addressing, Change, Edit, Inbound, Reaction, ThreadMessage, says_stop},
+    chat::{Accepted, Addressing, Change, Edit, Inbound, ReactedAuthor, Reaction, ThreadMessage, says_stop},
     dispatch::Dispatcher,
     ids::InboxId,
     ledger::report::TurnReport,
@@ -192,13 +192,34 @@ pub(super) async fn react(
 ) -> Result<bool, StoreError> {
     let Reaction { event_id, user, channel, ts, .. } = reaction;
     match wish {
-        ReactionCommand::Stop => stop_at(services, dispatcher, user, (channel, ts)).await,
+        ReactionCommand::Stop => stop_by_reaction(services, dispatcher, reaction).await,
         ReactionCommand::Again => {
             let name = event_id.clone().unwrap_or_else(|| format!("{ts}:{user}:{}", services.now_ms()));
             Ok(again(services, dispatcher, user, (channel, ts), RegenerateTrigger::Reaction(name)).await?
                 != RegenerateOutcome::Nothing)
         }
     }
+}
+
+/// As [`stop_at`]; of a question that did not arrive yet, the stop is stored.
+async fn stop_by_reaction(
+    services: &Arc<Services>,
+    dispatcher: &Arc<Dispatcher>,
+    Reaction { user, channel, ts, author, .. }: &Reaction,
+) -> Result<bool, StoreError> {
+    if stop_at(services, dispatcher, user, (channel, ts)).await? {
+        return Ok(true);
+    }
+    let is_theirs = match author {
+        ReactedAuthor::Themselves => true,
+        ReactedAuthor::Another | ReactedAuthor::Unknown => services.people.people().is_admin(user),
+        ReactedAuthor::Bot => false,
+    };
+    if !is_theirs || services.store.stop_early((channel, ts), user, services.now_ms()).await? {
+        return Ok(false);
+    }
+    // It has arrived meanwhile, or it was over before.
+    stop_at(services, dispatcher, user, (channel, ts)).await
 }
 
 /// Stops the answer to the question that this message is, or of which it is the placeholder. Returns

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pmk_system::error::Failure;
 
 use crate::{
-    chat::Reaction,
+    chat::{ReactedAuthor, Reaction},
     services::Services,
     store::{Store, StoreError},
 };
@@ -31,7 +31,8 @@ impl<'a> Looks<'a> {
     /// # Errors
     /// The store cannot be read.
     pub async fn at(services: &'a Services, reaction: &'a Reaction) -> Result<Looks<'a>, StoreError> {
-        let may_be_ours = !reaction.of_another && services.store.is_delivering_to(&reaction.channel).await?;
+        let may_be_ours = matches!(reaction.author, ReactedAuthor::Bot | ReactedAuthor::Unknown)
+            && services.store.is_delivering_to(&reaction.channel).await?;
         Ok(Looks { store: &services.store, channel: &reaction.channel, may_be_ours, left: LOOKS })
     }
 

@@ -317,7 +317,8 @@ impl Swapper {
         let admit =
             |loader: &Loader, config: &PolicyConfig| Ok((loader.admit(config, stack)?, NextStart::of(loader, config)));
         let admitted = self.aside(admit).await;
-        let (stack, next_start) = admitted.inspect_err(|failure| self.refused(SwapTrigger::Command, &files, failure))?;
+        let (stack, next_start) =
+            admitted.inspect_err(|failure| self.refused(SwapTrigger::Command, &files, failure))?;
         self.swap(request, Origins { is_back: true, ..from }, stack, next_start).await
     }
 

@@ -103,7 +103,8 @@ impl Store {
             }
             let mut taken = None;
             for question in &questions {
-                let Some(inbox) = intake::accept(conn, question, &codec::to_json(question), now_ms)? else { continue };
+                let message = (question, &*codec::to_json(question));
+                let Some(inbox) = intake::accept(conn, pen, message, now_ms)? else { continue };
                 conn.prepare_cached(AGAIN_OF)?.run(params![inbox.0, turn.0])?;
                 taken = Some((inbox, question.ts.clone()));
             }

@@ -10,7 +10,7 @@ use pmk_core::SessionKey;
 
 use super::{
     CalledOff, Store, StoreError, archive, codec,
-    early::KEEP_EARLY,
+    early::{KEEP_EARLY, KEEP_STOP},
     erase,
     error::Fault,
     escalations,
@@ -156,6 +156,22 @@ impl Store {
             let mut rows = statement.query([channel, ts])?;
             let Some(row) = rows.next()? else { return Ok(None) };
             Ok(Some((codec::key(row.get_ref(4)?)?, open(row)?)))
+        })
+        .await
+    }
+
+    /// Stores that a message which did not arrive yet is not to be answered. Returns false if it has arrived.
+    ///
+    /// # Errors
+    /// Nothing was stored.
+    pub async fn stop_early(&self, (channel, ts): (&str, &str), actor: &str, now_ms: i64) -> Result<bool, StoreError> {
+        let [channel, ts, actor] = [channel, ts, actor].map(str::to_owned);
+        self.write(move |conn| {
+            let is_new = find(conn, &channel, &ts)?.is_empty();
+            if is_new {
+                conn.prepare_cached(KEEP_STOP)?.run(params![channel, ts, actor, now_ms])?;
+            }
+            Ok(is_new)
         })
         .await
     }

@@ -6,23 +6,38 @@ use super::{
 };
 use crate::chat::Inbound;
 
+/// Of a message, at most one row: what it says by its last edit, or that it was deleted; and who stopped it.
 pub(super) const KEEP_EARLY: &str =
     "INSERT INTO early_change (channel, ts, edited_at, text, at) VALUES (?1, ?2, ?3, ?4, ?5)
-     ON CONFLICT (channel, ts) DO UPDATE SET edited_at = excluded.edited_at, text = excluded.text, at = excluded.at
+     ON CONFLICT (channel, ts) DO UPDATE SET edited_at = excluded.edited_at, text = excluded.text, at = excluded.at,
+         stopped_by = NULL
      WHERE early_change.edited_at <= excluded.edited_at
-            OR (early_change.edited_at IS NOT NULL AND excluded.edited_at IS NULL)";
-pub(super) const FIND_EARLY: &str = "SELECT edited_at, text, at FROM early_change WHERE channel = ?1 AND ts = ?2";
+            OR (early_change.edited_at IS NOT NULL AND excluded.edited_at IS NULL)
+            OR (early_change.edited_at IS NULL AND early_change.stopped_by IS NOT NULL)";
+/// What was deleted needs no stop.
+pub(super) const KEEP_STOP: &str = "INSERT INTO early_change (channel, ts, stopped_by, at) VALUES (?1, ?2, ?3, ?4)
+     ON CONFLICT (channel, ts) DO UPDATE SET stopped_by = excluded.stopped_by, at = excluded.at
+     WHERE early_change.edited_at IS NOT NULL OR early_change.stopped_by IS NOT NULL";
+pub(super) const FIND_EARLY: &str =
+    "SELECT edited_at, text, stopped_by, at FROM early_change WHERE channel = ?1 AND ts = ?2";
 pub(super) const TAKE_EARLY: &str = "DELETE FROM early_change WHERE channel = ?1 AND ts = ?2";
 pub(super) const CLEAR_EARLY: &str = "DELETE FROM early_change WHERE at <= ?1";
 
 /// A change to a message that arrived before the message.
 pub(super) enum Early {
     Deleted,
-    /// The message's current text.
-    Edited {
-        text: String,
-        at: String,
+    Changed {
+        /// The message's current text.
+        edited: Option<EarlyEdit>,
+        /// Who has stopped it; an edit after that asks again.
+        stopped_by: Option<String>,
     },
+}
+
+/// What a message says by an edit that arrived before the message.
+pub(super) struct EarlyEdit {
+    pub(super) text: String,
+    pub(super) at: String,
 }
 
 /// Looks up a change that arrived before this message.
@@ -37,15 +52,15 @@ pub(super) fn take(
     mut early: PrefetchedRows<'_>,
     expired: i64,
 ) -> Result<Option<Early>, Fault> {
-    let found = early.query_row(|row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()?;
-    let Some((at, text, came_at)) = found else { return Ok(None) };
-    let came_at: i64 = came_at;
+    let found = early.query_row(|row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get::<_, i64>(3)?))).optional()?;
+    let Some((at, text, stopped_by, came_at)) = found else { return Ok(None) };
     if came_at <= expired {
         return Ok(None);
     }
     conn.prepare_cached(TAKE_EARLY)?.run([&inbound.reply_to.channel, &inbound.ts])?;
-    Ok(Some(match (at, text) {
-        (Some(at), Some(text)) => Early::Edited { text, at },
-        _ => Early::Deleted,
+    Ok(Some(match (at, text, stopped_by) {
+        (Some(at), Some(text), stopped_by) => Early::Changed { edited: Some(EarlyEdit { text, at }), stopped_by },
+        (_, _, Some(stopped_by)) => Early::Changed { edited: None, stopped_by: Some(stopped_by) },
+        (_, _, None) => Early::Deleted,
     }))
 }

@@ -6,16 +6,17 @@ use pmk_core::{FrontName, SessionKey};
 
 use super::{
     CalledOff, OpenWork, Pending, Store, StoreError, codec,
-    early::{self, CLEAR_EARLY, Early},
+    early::{self, CLEAR_EARLY, Early, EarlyEdit},
     erase,
     error::Fault,
-    events::of_home,
+    events::{EventWriter, of_home},
     images, sessions,
     sql::{Connection, Invalidation, OptionalExtension, PrefetchedRows, ValueRef, params},
     writer::Prefetch,
 };
 use crate::chat::Inbound;
 use crate::ids::{InboxId, SessionId, TurnId};
+use crate::ledger::Event;
 
 /// How long a redelivered message is recognised.
 pub const SEEN_FOR: Duration = Duration::from_secs(24 * 60 * 60);
@@ -90,10 +91,10 @@ impl Store {
     /// Nothing was stored: the message must not be acknowledged.
     pub async fn accept(&self, inbound: &Inbound, now_ms: i64) -> Result<Option<InboxId>, StoreError> {
         let inbound = Arc::new(inbound.clone());
-        let json = codec::to_json(&*inbound);
+        let (json, pen) = (codec::to_json(&*inbound), self.pen(now_ms));
         let asks = Arc::clone(&inbound);
         let prefetch = Prefetch::asks(move |conn| Asked::ask(conn, &asks, now_ms).map(drop));
-        self.write_prefetched(prefetch, move |conn| accept(conn, &inbound, &json, now_ms)).await
+        self.write_prefetched(prefetch, move |conn| accept(conn, pen, (&inbound, &json), now_ms)).await
     }
 
     /// Returns all questions that are neither finished nor parked: conversations in the order of their oldest
@@ -150,7 +151,12 @@ pub(super) fn open_work(conn: &Connection) -> Result<OpenWork, Fault> {
     Ok(work)
 }
 
-pub(super) fn accept(conn: &Connection, inbound: &Inbound, json: &str, now_ms: i64) -> Result<Option<InboxId>, Fault> {
+pub(super) fn accept(
+    conn: &Connection,
+    pen: EventWriter,
+    (inbound, json): (&Inbound, &str),
+    now_ms: i64,
+) -> Result<Option<InboxId>, Fault> {
     // Another operation of this transaction may have accepted the same message, or have created the conversation.
     conn.has_moved(|| Invalidation::Session(inbound.key.to_string()));
     for name in names(inbound) {
@@ -177,9 +183,16 @@ pub(super) fn accept(conn: &Connection, inbound: &Inbound, json: &str, now_ms: i
     }
     match early {
         None => Ok(Some(inbox)),
-        Some(Early::Edited { text, at }) => {
-            let edited = codec::to_json(&Inbound { text, ..inbound.clone() });
-            conn.prepare_cached(SET_MESSAGE)?.run(params![inbox.0, edited, at])?;
+        Some(Early::Changed { edited, stopped_by }) => {
+            if let Some(EarlyEdit { text, at }) = edited {
+                let edited = codec::to_json(&Inbound { text, ..inbound.clone() });
+                conn.prepare_cached(SET_MESSAGE)?.run(params![inbox.0, edited, at])?;
+            }
+            if let Some(actor) = stopped_by {
+                conn.prepare_cached(CALL_OFF)?.run(params![inbox.0, CalledOff::Stopped.name()])?;
+                let session = inbound.key.to_string();
+                pen.write(conn, Some(TurnId(inbox.0)), Event::TurnStopped { actor, session })?;
+            }
             Ok(Some(inbox))
         }
         // There is nothing to answer.

@@ -241,10 +241,10 @@ impl Store {
     /// Nothing was stored.
     pub async fn accept_missed(&self, inbound: &Inbound, now_ms: i64) -> Result<Option<InboxId>, StoreError> {
         let inbound = inbound.clone();
-        let json = codec::to_json(&inbound);
+        let (json, pen) = (codec::to_json(&inbound), self.pen(now_ms));
         self.write(move |conn| match is_known(conn, &inbound)? {
             true => Ok(None),
-            false => intake::accept(conn, &inbound, &json, now_ms),
+            false => intake::accept(conn, pen, (&inbound, &json), now_ms),
         })
         .await
     }

@@ -6,7 +6,9 @@ use std::time::Duration;
 use super::{
     Pending, Store, StoreError, VerdictSource, codec,
     error::Fault,
-    escalations, intake, presses,
+    escalations,
+    events::EventWriter,
+    intake, presses,
     sql::{Connection, params},
 };
 use crate::ids::TurnId;
@@ -153,7 +155,7 @@ impl Store {
     ) -> Result<Option<ProposalVerdict>, StoreError> {
         let (word, pen) = (word.clone(), self.pen(now_ms));
         self.write_with_events(move |conn| {
-            let judged = judge(conn, &word, yes, now_ms)?;
+            let judged = judge(conn, pen, (&word, yes), now_ms)?;
             if let Some(text) = judged.as_ref().and_then(|judged| ends.of(judged)) {
                 presses::keep(conn, (&word, yes), said_by, text, None)?;
             }
@@ -213,7 +215,12 @@ fn find_confirmed(conn: &Connection, inbound: &Inbound) -> Result<Option<Marker>
     }
 }
 
-fn judge(conn: &Connection, word: &Reaction, yes: bool, now_ms: i64) -> Result<Option<ProposalVerdict>, Fault> {
+fn judge(
+    conn: &Connection,
+    pen: EventWriter,
+    (word, yes): (&Reaction, bool),
+    now_ms: i64,
+) -> Result<Option<ProposalVerdict>, Fault> {
     let Some(Found { turn, proposed_at, confirmed_by, marker, mut confirmation }) = find(conn, word)? else {
         return Ok(None);
     };
@@ -234,7 +241,9 @@ fn judge(conn: &Connection, word: &Reaction, yes: bool, now_ms: i64) -> Result<O
         // However late: the question waits for as long as nobody answers it.
         let waits = confirmed_by.is_some() || escalations::is_waiting(conn, confirmation.key.front, &marker, None)?;
         match (yes, waits) {
-            (false, _) => Some(ProposalVerdict::NotMeant { own: own(conn, turn, &confirmation, now_ms)?, waits }),
+            (false, _) => {
+                Some(ProposalVerdict::NotMeant { own: own(conn, pen, (turn, &confirmation), now_ms)?, waits })
+            }
             (true, false) => Some(ProposalVerdict::NotNeeded),
             (true, true) => None,
         }
@@ -262,9 +271,14 @@ fn judge(conn: &Connection, word: &Reaction, yes: bool, now_ms: i64) -> Result<O
 }
 
 /// Accepts a contact's message, which is no answer, as one of their own.
-fn own(conn: &Connection, turn: i64, said: &Inbound, now_ms: i64) -> Result<Option<Pending>, Fault> {
+fn own(
+    conn: &Connection,
+    pen: EventWriter,
+    (turn, said): (i64, &Inbound),
+    now_ms: i64,
+) -> Result<Option<Pending>, Fault> {
     let own = Inbound { event_id: format!("{OWN}{turn}"), if_awaited: false, ..said.clone() };
-    let inbox = intake::accept(conn, &own, &codec::to_json(&own), now_ms)?;
+    let inbox = intake::accept(conn, pen, (&own, &codec::to_json(&own)), now_ms)?;
     Ok(inbox.map(|inbox| Pending { inbox, key: own.key, ts: own.ts }))
 }
 

@@ -1,7 +1,7 @@
 //! What people do besides asking, as reported by Slack: events of edits, deletions, reactions and buttons.
 
 use pmk_host::{
-    chat::{Attachments, Change, Choice, DeletedAuthor, Deletion, Edit, Inbound, Press, Reaction},
+    chat::{Attachments, Change, Choice, DeletedAuthor, Deletion, Edit, Inbound, Press, ReactedAuthor, Reaction},
     front::{BackfillRequest, Intake, Kind as Posted, Past},
 };
 use serde_json::Value;
@@ -343,13 +343,14 @@ impl State {
 }
 
 fn reaction(number: usize, question: &Question, to: Option<String>, reaction: &str) -> Reaction {
+    let author = if to.is_some() { ReactedAuthor::Bot } else { ReactedAuthor::Themselves };
     Reaction {
         event_id: Some(format!("De{number:03}")),
         user: question.inbound.user.clone(),
         channel: question.inbound.reply_to.channel.clone(),
         ts: to.unwrap_or_else(|| question.inbound.ts.clone()),
         reaction: reaction.to_owned(),
-        of_another: false,
+        author,
     }
 }
 

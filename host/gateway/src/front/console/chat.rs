@@ -19,7 +19,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{DEFAULT_CHANNEL, DEFAULT_USER, Typed as Said};
 use crate::{
-    chat::{Inbound, Reaction},
+    chat::{Inbound, ReactedAuthor, Reaction},
     front::{Delivery, Front, FrontError, Intake, Kind, Progress},
     ledger::report::{QuestionReport, TurnReport},
     messages::Messages,
@@ -109,7 +109,14 @@ impl Chat {
         let Some(ts) = asked else { return self.tell(&self.messages.chat_no_word()) };
         let (user, channel) = (DEFAULT_USER.to_owned(), DEFAULT_CHANNEL.to_owned());
         match intake
-            .react(Reaction { event_id: None, user, channel, ts, reaction: reaction.to_owned(), of_another: false })
+            .react(Reaction {
+                event_id: None,
+                user,
+                channel,
+                ts,
+                reaction: reaction.to_owned(),
+                author: ReactedAuthor::Unknown,
+            })
             .await
         {
             Ok(()) => Ok(()),

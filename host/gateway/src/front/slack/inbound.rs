@@ -29,7 +29,7 @@ use super::{
     said::{self, MessageEvent, message},
 };
 use crate::{
-    chat::{Addressing, Change, Inbound, Reaction, ThreadMessage},
+    chat::{Addressing, Change, Inbound, ReactedAuthor, Reaction, ThreadMessage},
     front::malformed,
 };
 
@@ -210,8 +210,13 @@ pub(super) fn news(callback: Callback, me: &Identity, places: Places) -> Option<
         Event::ReactionAdded(Reacted { user, reaction, item: Item::Message(Reactable { channel, ts }), item_user })
             if user != me.user =>
         {
-            let of_another = item_user.as_ref().and_then(Value::as_str).is_some_and(|author| author != me.user);
-            Some(InboundEvent::Reaction(Reaction { event_id: Some(event_id), user, channel, ts, reaction, of_another }))
+            let author = match item_user.as_ref().and_then(Value::as_str) {
+                None => ReactedAuthor::Unknown,
+                Some(author) if author == me.user => ReactedAuthor::Bot,
+                Some(author) if author == user => ReactedAuthor::Themselves,
+                Some(_) => ReactedAuthor::Another,
+            };
+            Some(InboundEvent::Reaction(Reaction { event_id: Some(event_id), user, channel, ts, reaction, author }))
         }
         Event::HomeOpened(Opened { user, channel, tab }) if tab.as_deref() == Some("messages") => {
             Some(InboundEvent::Opened { user, channel })

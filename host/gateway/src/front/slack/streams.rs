@@ -45,7 +45,7 @@ use super::{
     web::{Slot, Web},
 };
 use crate::{
-    chat::{Button, Inbound, Reaction, ReplyTo},
+    chat::{Button, Inbound, ReactedAuthor, Reaction, ReplyTo},
     front::{Delivery, settled::settled},
 };
 
@@ -448,7 +448,7 @@ impl Growing {
             channel: channel.clone(),
             ts: after.clone(),
             reaction: STOP.to_owned(),
-            of_another: false,
+            author: ReactedAuthor::Unknown,
         };
         // Nobody receives it if the program is ending.
         let _ = self.stops.send(wish);

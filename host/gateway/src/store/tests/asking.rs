@@ -4,7 +4,7 @@ use pmk_core::FrontName;
 
 use super::*;
 use crate::{
-    chat::{Addressing, Choice, Edit, Press, Reaction},
+    chat::{Addressing, Choice, Edit, Press, ReactedAuthor, Reaction},
     directive::Kind,
     escalation::Marker,
     ids::SessionId,
@@ -96,7 +96,7 @@ async fn word(store: &Store, user: &str, ts: &str, yes: bool, now: i64) -> Optio
         channel: "D1".into(),
         ts: ts.into(),
         reaction: String::new(),
-        of_another: false,
+        author: ReactedAuthor::Unknown,
     };
     store.judge_proposal((&reaction, yes), VerdictSource::Reaction, ends(), now).await.unwrap()
 }

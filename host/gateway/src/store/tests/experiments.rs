@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    chat::Reaction,
+    chat::{ReactedAuthor, Reaction},
     ledger::{Event, InExperiment, Tags},
     policies::experiment::figures::{self, Finding, LEAST_CONVERSATIONS},
     store::assignment::{ArmAssignment, Weights},
@@ -146,7 +146,7 @@ pub(super) fn liked(user: &str, channel: &str, ts: &str) -> Reaction {
         channel: channel.into(),
         ts: ts.into(),
         reaction: "+1".into(),
-        of_another: false,
+        author: ReactedAuthor::Unknown,
     }
 }
 

@@ -194,6 +194,7 @@ const BY_INDEX: &[&str] = &[
     changes::NEXT_REVISION,
     changes::REVISION,
     early::KEEP_EARLY,
+    early::KEEP_STOP,
     early::FIND_EARLY,
     early::TAKE_EARLY,
     early::CLEAR_EARLY,

@@ -3,7 +3,11 @@
 use pmk_core::FrontName;
 
 use super::*;
-use crate::{chat::Reaction, escalation::Marker, store::AtomUse};
+use crate::{
+    chat::{ReactedAuthor, Reaction},
+    escalation::Marker,
+    store::AtomUse,
+};
 
 fn marker(thread: &str) -> Marker {
     let json = json!({"channelId": "C1", "threadTs": thread, "question": "q", "pendingSince": 1,
@@ -28,7 +32,7 @@ async fn vote(store: &Store, user: &str, ts: &str, likes: bool) {
         channel: "C1".into(),
         ts: ts.into(),
         reaction: String::new(),
-        of_another: false,
+        author: ReactedAuthor::Unknown,
     };
     store.vote(&reaction, likes, NOW).await.unwrap();
 }

@@ -51,16 +51,13 @@ fn reactions_of_people_are_read() {
         channel: "C1".into(),
         ts: "1.1".into(),
         reaction: "x".into(),
-        of_another: false,
+        author: ReactedAuthor::Bot,
     };
     assert_eq!(read(reacted("U2", message.clone())), Some(InboundEvent::Reaction(expected.clone())));
-    assert_eq!(
-        read(on(json!([7]), "U2", message.clone())),
-        Some(InboundEvent::Reaction(expected.clone())),
-        "nobody knows"
-    );
-    let of_another = Reaction { of_another: true, ..expected };
-    assert_eq!(read(on("U3".into(), "U2", message.clone())), Some(InboundEvent::Reaction(of_another)));
+    let by = |author| Some(InboundEvent::Reaction(Reaction { author, ..expected.clone() }));
+    assert_eq!(read(on(json!([7]), "U2", message.clone())), by(ReactedAuthor::Unknown));
+    assert_eq!(read(on("U3".into(), "U2", message.clone())), by(ReactedAuthor::Another));
+    assert_eq!(read(on("U2".into(), "U2", message.clone())), by(ReactedAuthor::Themselves));
     assert_eq!(read(reacted("UBOT", message)), None);
     assert_eq!(read(reacted("U2", json!({"type": "file", "file": "F1"}))), None);
 }
