@@ -23,18 +23,13 @@ pub(super) async fn keep_erasing(services: Arc<Services>) {
 
 async fn erase(services: &Services, days: NonZeroU32) -> Result<(), StoreError> {
     let store = &services.store;
-    let keys = store.idle_conversations(days.get(), services.now_ms()).await?;
-    if keys.is_empty() {
-        return Ok(());
-    }
-    let texts = store.own_texts(keys.clone()).await?;
-    let (mut sessions, mut messages) = (0, 0);
-    let mut failed = None;
-    for key in keys {
-        match store.erase_conversation(&key, &texts, Duration::ZERO, services.now_ms()).await {
-            Ok(erased) => (sessions, messages) = (sessions + 1, messages + erased.messages),
-            // It is not idle any more, or another host erases it.
-            Err(StoreError::Leased { .. } | StoreError::LeaseLost { .. } | StoreError::Unanswered(_)) => {}
+    let (mut erased, mut failed) = (Vec::new(), None);
+    for key in store.idle_conversations(days.get(), services.now_ms()).await? {
+        match store.erase_conversation(&key, Duration::ZERO, services.now_ms()).await {
+            Ok(conversation) => erased.push(conversation),
+            Err(error) if error.is_of_conversation() => {
+                tracing::debug!(%error, "a conversation is kept for longer");
+            }
             Err(error) if error.kind() == StoreErrorKind::Stuck => {
                 tracing::warn!(%error, "`{key}` could not be erased");
             }
@@ -44,11 +39,13 @@ async fn erase(services: &Services, days: NonZeroU32) -> Result<(), StoreError> 
             }
         }
     }
-    if sessions > 0 {
+    if !erased.is_empty() {
+        let (sessions, messages) = (erased.len(), erased.iter().map(|erased| erased.messages).sum());
         tracing::info!(
             "conversations are kept for {days} days after the last message; erased: {sessions}, with {messages} messages"
         );
         services.ledger.note(Event::SessionsForgotten { sessions, messages, keep_days: days.get() });
+        store.erase_receipts(&erased).await?;
     }
     failed.map_or(Ok(()), Err)
 }

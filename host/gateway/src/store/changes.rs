@@ -126,9 +126,7 @@ impl Store {
             windows.forget_all();
             delete(conn, pen, &deletion, words.as_ref(), now_ms)
         };
-        let deleted = self.write_with_events(work).await;
-        self.shared.texts.forget();
-        deleted
+        self.write_with_events(work).await
     }
 
     /// Returns the questions of a conversation that wait for an answer, in the order in which they get one.

@@ -79,6 +79,9 @@ pub enum StoreError {
     /// The conversation has messages that are not answered yet.
     #[error("`{0}` has messages that are not answered yet")]
     Unanswered(SessionKey),
+    /// A contact was asked in the conversation, and the answer did not come yet.
+    #[error("`{0}` waits for a contact's answer")]
+    AwaitsContact(SessionKey),
     /// The lease expired, or a `run` that started meanwhile made it void.
     #[error("`{key}` was taken over by someone else")]
     LeaseLost { key: SessionKey },
@@ -179,6 +182,7 @@ impl StoreError {
             | StoreError::InUse { .. }
             | StoreError::Leased { .. }
             | StoreError::Unanswered(_)
+            | StoreError::AwaitsContact(_)
             | StoreError::LeaseLost { .. }
             | StoreError::Changed => StoreErrorKind::Passing,
             StoreError::Damaged { .. }
@@ -204,6 +208,17 @@ impl StoreError {
     /// Whether it is worth waiting and trying again.
     pub fn is_passing(&self) -> bool {
         self.kind() == StoreErrorKind::Passing
+    }
+
+    /// Whether a conversation is busy: others can be worked on.
+    pub fn is_of_conversation(&self) -> bool {
+        matches!(
+            self,
+            StoreError::Leased { .. }
+                | StoreError::LeaseLost { .. }
+                | StoreError::Unanswered(_)
+                | StoreError::AwaitsContact(_)
+        )
     }
 
     /// Whether the whole store is lost, and not only this operation failed.
@@ -276,6 +291,9 @@ impl StoreError {
             StoreError::Io { .. } => Some("check the disk, and that you own the file and can write to it"),
             StoreError::Busy { .. } => Some("close other programs that have the file open"),
             StoreError::Leased { .. } => Some("try again when its current turn is finished"),
+            StoreError::AwaitsContact(_) => {
+                Some("`pmk-host escalation list` shows the question; `pmk-host escalation cancel KEY` ends the wait")
+            }
             StoreError::Unanswered(_) => {
                 Some("try again once they are answered; `pmk-host status` shows what is in their way")
             }

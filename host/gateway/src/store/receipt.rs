@@ -281,8 +281,8 @@ impl Receipts {
     }
 }
 
-/// Texts that are known to be stored, so that a turn need not write its system prompt again just to learn that it
-/// is stored.
+/// Texts of the gateway that are known to be stored, so that a turn need not write its system prompt again just to
+/// learn that it is stored. What was said in a conversation may be erased, also by other processes.
 #[derive(Debug, Default)]
 pub(super) struct StoredTexts(Mutex<HashSet<Digest>>);
 
@@ -290,11 +290,12 @@ pub(super) struct StoredTexts(Mutex<HashSet<Digest>>);
 const MOST_TEXTS: usize = 1_024;
 
 impl StoredTexts {
-    /// Removes the texts that are stored already, and returns the digests of those still to be stored.
-    pub(super) fn fresh(&self, receipts: &mut Receipts) -> Vec<Digest> {
+    /// Removes the gateway's texts that are stored already, and returns the digests of those still to be stored.
+    pub(super) fn fresh(&self, Receipts { calls, texts }: &mut Receipts) -> Vec<Digest> {
+        let said: HashSet<&Digest> = calls.iter().flat_map(Receipt::said).collect();
         let stored = self.lock();
-        receipts.texts.retain(|digest, _| !stored.contains(digest));
-        receipts.texts.keys().cloned().collect()
+        texts.retain(|digest, _| said.contains(digest) || !stored.contains(digest));
+        texts.keys().filter(|digest| !said.contains(digest)).cloned().collect()
     }
 
     /// Notes that these were stored; the transaction is committed.
@@ -304,11 +305,6 @@ impl StoredTexts {
             stored.clear();
         }
         stored.extend(digests);
-    }
-
-    /// Forgets all, because some texts may have been erased.
-    pub(super) fn forget(&self) {
-        self.lock().clear();
     }
 
     fn lock(&self) -> MutexGuard<'_, HashSet<Digest>> {

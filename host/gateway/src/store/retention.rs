@@ -2,17 +2,19 @@
 //! they are kept.
 //!
 //! Everything that was said goes: the live window, the archive with its index, receipts with their texts, images,
-//! edits, parked messages, and what was asked on behalf of the conversation and waits. What only counts stays, without
-//! a word of it: that there were turns, what they used, how they were rated; so the figures of experiments stay right.
-//! Atoms and notes of cases were made from conversations, and stay too.
+//! edits and parked messages. What only counts stays, without a word of it: that there were turns, what they used, how
+//! they were rated; so the figures of experiments stay right. Atoms and notes of cases were made from conversations,
+//! and stay too.
 //!
-//! A long conversation is erased in pieces, from its end, so that a running gateway never waits for long. If that is
-//! interrupted, the rest is erased by the next attempt.
+//! A long conversation is erased in pieces, from its end, so that a running gateway never waits for long. Receipts go
+//! last, because they tell which texts go. If it is interrupted, the conversation still has content, and the next
+//! attempt erases the rest.
 
 use std::{
     collections::{HashMap, HashSet},
+    ops::RangeInclusive,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use pmk_core::SessionKey;
@@ -21,6 +23,8 @@ use super::{
     Lease, Store, StoreError, archive, codec,
     error::Fault,
     intake::front_name,
+    lease::LEASE_FOR,
+    moment,
     receipt::{self, Digest, Receipt},
     reset, sessions,
     sql::{Connection, Invalidation, params},
@@ -33,15 +37,27 @@ const PIECE: usize = 500;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// The conversations of which anything is stored, and in which nobody has written since that moment.
+/// The conversations with content in which nobody has written since that moment, and in which everything is answered.
 const IDLE: &str = concat!(
     "SELECT s.key FROM session s WHERE s.active_at < ?1 AND ",
     sessions::has_content!(),
-    " ORDER BY s.active_at, s.id"
+    " AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.session_id = s.id AND i.message IS NOT NULL
+          AND (i.parked_at IS NULL OR i.parked_told = 0))
+     ORDER BY s.active_at, s.id"
 );
-const OTHERS: &str = "SELECT id FROM session ORDER BY id";
-const BODIES: &str = "SELECT body FROM receipt WHERE session_id = ?1";
-pub(super) const HOLDS: &str = "SELECT 1 FROM session WHERE id = ?1 AND lease_owner = ?2";
+const SESSIONS: &str = "SELECT id FROM session ORDER BY id";
+const BODIES: &str = "SELECT body FROM receipt WHERE session_id = ?1 AND turn_id BETWEEN ?2 AND ?3";
+const AWAITS_CONTACT: &str = "SELECT 1 FROM escalation WHERE closed_at IS NULL AND front = ?3
+     AND CASE WHEN json_valid(marker) AND json_extract(marker, '$.askedBy') IS NOT NULL
+         THEN CAST(json_extract(marker, '$.askedBy') AS BIGINT) IN (SELECT id FROM inbox WHERE session_id = ?1)
+         ELSE (channel, thread_ts) IN (SELECT channel, coalesce(?2, CASE ts WHEN '' THEN event_id ELSE ts END)
+                                       FROM inbox WHERE session_id = ?1) END";
+/// Those that are answered or cancelled are remembered for a day.
+const FORGET_ASKED: &str = "DELETE FROM escalation WHERE closed_at IS NOT NULL AND claimed_by IS NULL
+     AND CASE WHEN json_valid(marker)
+         THEN CAST(json_extract(marker, '$.askedBy') AS BIGINT) IN (SELECT id FROM inbox WHERE session_id = ?1) END";
+const LAST_RECEIPT: &str = "SELECT max(turn_id) FROM receipt WHERE session_id = ?1";
+pub(super) const PROLONG: &str = "UPDATE session SET lease_until = ?3 WHERE id = ?1 AND lease_owner = ?2";
 pub(super) const UNANSWERED: &str = "SELECT 1 FROM inbox
      WHERE session_id = ?1 AND message IS NOT NULL AND (parked_at IS NULL OR parked_told = 0)";
 pub(super) const FORGET_PARKED: &str = "UPDATE inbox SET message = NULL, parked_at = NULL, parked_why = NULL
@@ -56,47 +72,29 @@ pub(super) const FORGET_PROPOSALS: &str =
     "DELETE FROM proposal WHERE turn_id IN (SELECT id FROM inbox WHERE session_id = ?1)";
 pub(super) const FORGET_IMAGES: &str =
     "DELETE FROM image WHERE inbox_id IN (SELECT id FROM inbox WHERE session_id = ?1)";
-/// Questions to contacts that were put on behalf of the conversation; an answer that is just being processed belongs to
-/// the turn that processes it.
-macro_rules! asked_here {
-    () => {
-        "(channel, thread_ts) IN (SELECT channel, coalesce(?2, ts) FROM inbox WHERE session_id = ?1)
-             AND front = ?3"
-    };
-}
-pub(super) const FORGET_ASKED: &str =
-    concat!("DELETE FROM escalation WHERE claimed_by IS NULL AND ", asked_here!(), " RETURNING closed_at");
-pub(super) const FORGET_APART: &str = concat!(
-    "DELETE FROM asked_apart WHERE ",
-    asked_here!(),
-    " AND NOT EXISTS (SELECT 1 FROM escalation e WHERE e.front = asked_apart.front
-         AND e.channel = asked_apart.channel AND e.thread_ts = asked_apart.thread_ts)"
-);
 pub(super) const FORGET_SIZES: &str = "UPDATE session SET sizes = NULL, revision = revision + 1 WHERE id = ?1";
 pub(super) const LAST_MESSAGES: &str = "SELECT id FROM message WHERE session_id = ?1 ORDER BY id DESC LIMIT ?2";
 pub(super) const LEAVE_CASE: &str = "DELETE FROM case_message WHERE message_id = ?1";
 pub(super) const KEEP_NOTE: &str = "UPDATE case_note SET message_id = NULL WHERE message_id = ?1";
 pub(super) const FORGET_MESSAGE: &str = "DELETE FROM message WHERE id = ?1";
 pub(super) const FORGET_RECEIPTS: &str = "DELETE FROM receipt WHERE session_id = ?1 AND turn_id IN
-     (SELECT turn_id FROM receipt WHERE session_id = ?1 ORDER BY turn_id DESC LIMIT ?2)";
+     (SELECT turn_id FROM receipt WHERE session_id = ?1 AND turn_id <= ?2 ORDER BY turn_id DESC LIMIT ?3)";
 
-/// The texts that belong to some conversations alone: the receipts of no other one refer to them.
-#[derive(Clone, Debug, Default)]
-pub struct OwnTexts(HashMap<SessionKey, Vec<Digest>>);
-
-/// A conversation that was erased.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// A conversation that was erased, up to its receipts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErasedConversation {
     /// Messages of the archive.
     pub messages: usize,
     /// Messages that were parked.
     pub parked: usize,
-    /// Questions that still waited for a contact's answer.
-    pub asked: usize,
+    session: SessionId,
+    /// The turn of its last receipt.
+    last: Option<i64>,
 }
 
 impl Store {
-    /// Returns the conversations with content in which nobody has written for so many days, the oldest first.
+    /// Returns the conversations with content in which nobody has written for so many days, the oldest first; not those
+    /// in which a message is not answered yet.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -114,30 +112,21 @@ impl Store {
         .await
     }
 
-    /// Determines which texts go with these conversations. Reads all receipts of the store.
+    /// Erases a conversation, up to its receipts, with which [`erase_receipts`](Store::erase_receipts) continues. Waits
+    /// for up to `wait` for a turn that is under way.
     ///
     /// # Errors
-    /// [`StoreError::UnknownSession`].
-    pub async fn own_texts(&self, keys: Vec<SessionKey>) -> Result<OwnTexts, StoreError> {
-        self.read(move |conn| own_texts(conn, keys)).await
-    }
-
-    /// Erases a conversation, with the texts that belong to it. Waits for up to `wait` for a turn that is under way.
-    ///
-    /// # Errors
-    /// [`StoreError::UnknownSession`]; [`StoreError::Unanswered`] and [`StoreError::Leased`], then nothing was changed.
+    /// [`StoreError::UnknownSession`]; [`StoreError::Unanswered`], [`StoreError::AwaitsContact`] and
+    /// [`StoreError::Leased`], then nothing was changed.
     pub async fn erase_conversation(
         &self,
         key: &SessionKey,
-        texts: &OwnTexts,
         wait: Duration,
         now_ms: i64,
     ) -> Result<ErasedConversation, StoreError> {
+        let started = Instant::now();
         let lease = self.lease(key, "pmk-host sessions erase", wait, now_ms).await?;
-        let texts = texts.0.get(key).cloned().unwrap_or_default();
-        let erased = self.erase_leased(&lease, texts).await;
-        // What the turns of a gateway know to be stored may be gone.
-        self.shared.texts.forget();
+        let erased = self.erase_leased(&lease, (started, now_ms)).await;
         // After a failure, the lease would expire by itself.
         let released = self.release(lease).await;
         let erased = erased?;
@@ -145,16 +134,38 @@ impl Store {
         Ok(erased)
     }
 
-    async fn erase_leased(&self, lease: &Lease, texts: Vec<Digest>) -> Result<ErasedConversation, StoreError> {
-        let windows = || self.windows();
-        let mut erased = self.write(leased(lease, windows(), erase_window)).await?;
+    /// Erases the receipts of conversations that were just erased, and those of their texts to which no other receipt
+    /// refers. Reads all receipts of the store.
+    ///
+    /// # Errors
+    /// The rest is erased with the next attempt at these conversations.
+    pub async fn erase_receipts(&self, erased: &[ErasedConversation]) -> Result<(), StoreError> {
+        let receipts: Vec<(SessionId, i64)> =
+            erased.iter().filter_map(|erased| Some((erased.session, erased.last?))).collect();
+        if receipts.is_empty() {
+            return Ok(());
+        }
+        let of = receipts.clone();
+        let texts = self.read(move |conn| own_texts(conn, &of)).await?;
         for piece in texts.chunks(PIECE) {
             let piece = piece.to_vec();
-            self.write(leased(lease, windows(), move |conn, _, _| receipt::erase_texts(conn, &piece))).await?;
+            self.write(move |conn| receipt::erase_texts(conn, &piece)).await?;
         }
-        while self.write(leased(lease, windows(), erase_receipts)).await? > 0 {}
+        for (session, last) in receipts {
+            let erase = move |conn: &Connection| {
+                let values = params![session.0, last, PIECE as i64];
+                Ok(conn.prepare_cached(FORGET_RECEIPTS)?.execute(values)?)
+            };
+            while self.write(erase).await? > 0 {}
+        }
+        Ok(())
+    }
+
+    async fn erase_leased(&self, lease: &Lease, time: (Instant, i64)) -> Result<ErasedConversation, StoreError> {
+        let mut erased = self.write(leased(lease, self.windows(), time, erase_window)).await?;
         loop {
-            match self.write(leased(lease, windows(), erase_messages)).await? {
+            let piece = |conn: &Connection, session, _: &SessionKey| erase_messages(conn, session);
+            match self.write(leased(lease, self.windows(), time, piece)).await? {
                 0 => return Ok(erased),
                 messages => erased.messages += messages,
             }
@@ -162,15 +173,18 @@ impl Store {
     }
 }
 
-/// Work that erases a piece, if the conversation is still leased.
+/// Work that erases a piece, if the conversation is still leased; the lease is prolonged.
 fn leased<T>(
     lease: &Lease,
     windows: Arc<Windows>,
+    (started, began_ms): (Instant, i64),
     erase: impl Fn(&Connection, SessionId, &SessionKey) -> Result<T, Fault> + Send + 'static,
 ) -> impl Fn(&Connection) -> Result<T, Fault> + Send + 'static {
     let (session, key, owner) = (lease.session, lease.key.clone(), lease.owner.clone());
     move |conn| {
-        if !conn.prepare_cached(HOLDS)?.exists(params![session.0, owner])? {
+        let now_ms = moment::of(conn, began_ms.saturating_add(started.elapsed().as_millis() as i64))?;
+        let until = now_ms.saturating_add(LEASE_FOR.as_millis() as i64);
+        if conn.prepare_cached(PROLONG)?.execute(params![session.0, owner, until])? == 0 {
             return Err(StoreError::LeaseLost { key: key.clone() }.into());
         }
         windows.forget(session);
@@ -179,32 +193,30 @@ fn leased<T>(
     }
 }
 
-fn own_texts(conn: &Connection, keys: Vec<SessionKey>) -> Result<OwnTexts, Fault> {
-    let mut own = HashMap::new();
-    let mut sessions = HashSet::new();
-    for key in keys {
-        let session = sessions::find(conn, &key)?.ok_or_else(|| StoreError::UnknownSession(key.clone()))?;
-        sessions.insert(session.0);
-        own.insert(key, said_in(conn, session.0)?);
+/// The texts with which receipts of these conversations, up to a turn, refer to what was said in them, and with which
+/// no other receipt refers to anything.
+fn own_texts(conn: &Connection, of: &[(SessionId, i64)]) -> Result<Vec<Digest>, Fault> {
+    let erased: HashMap<i64, i64> = of.iter().map(|(session, last)| (session.0, *last)).collect();
+    let mut own = HashSet::new();
+    for (session, last) in &erased {
+        own.extend(said_in(conn, *session, 0..=*last)?);
     }
-    if own.values().all(HashSet::is_empty) {
-        return Ok(OwnTexts::default());
-    }
-    let others: Vec<i64> = conn.prepare_cached(OTHERS)?.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    for other in others.into_iter().filter(|other| !sessions.contains(other)) {
-        for text in said_in(conn, other)? {
-            for texts in own.values_mut() {
-                texts.remove(&text);
-            }
+    let sessions: Vec<i64> =
+        conn.prepare_cached(SESSIONS)?.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    for session in sessions {
+        // What was said there since stays.
+        let first = erased.get(&session).map_or(0, |last| last + 1);
+        for text in said_in(conn, session, first..=i64::MAX)? {
+            own.remove(&text);
         }
     }
-    Ok(OwnTexts(own.into_iter().map(|(key, texts)| (key, texts.into_iter().collect())).collect()))
+    Ok(own.into_iter().collect())
 }
 
-/// The texts with which receipts of a conversation refer to what was said in it.
-fn said_in(conn: &Connection, session: i64) -> Result<HashSet<Digest>, Fault> {
+/// The texts with which receipts of these turns of a conversation refer to what was said in it.
+fn said_in(conn: &Connection, session: i64, turns: RangeInclusive<i64>) -> Result<HashSet<Digest>, Fault> {
     let mut statement = conn.prepare_cached(BODIES)?;
-    let mut rows = statement.query([session])?;
+    let mut rows = statement.query(params![session, turns.start(), turns.end()])?;
     let mut texts = HashSet::new();
     while let Some(row) = rows.next()? {
         match codec::from_json::<Receipt>(row.get_ref(0)?, "a receipt") {
@@ -218,13 +230,13 @@ fn said_in(conn: &Connection, session: i64) -> Result<HashSet<Digest>, Fault> {
 }
 
 /// Erases what is not archived: from here on the model sees nothing of the conversation.
-fn erase_window(
-    conn: &Connection,
-    SessionId(session): SessionId,
-    key: &SessionKey,
-) -> Result<ErasedConversation, Fault> {
-    if conn.prepare_cached(UNANSWERED)?.exists([session])? {
+fn erase_window(conn: &Connection, session: SessionId, key: &SessionKey) -> Result<ErasedConversation, Fault> {
+    if conn.prepare_cached(UNANSWERED)?.exists([session.0])? {
         return Err(StoreError::Unanswered(key.clone()).into());
+    }
+    let asked_here = params![session.0, key.thread.as_deref(), front_name(key.front)];
+    if conn.prepare_cached(AWAITS_CONTACT)?.exists(asked_here)? {
+        return Err(StoreError::AwaitsContact(key.clone()).into());
     }
     for forget in [
         reset::EMPTY_LIVE,
@@ -235,28 +247,20 @@ fn erase_window(
         FORGET_PARTS,
         FORGET_PROPOSALS,
         FORGET_IMAGES,
+        FORGET_ASKED,
     ] {
-        conn.prepare_cached(forget)?.run([session])?;
+        conn.prepare_cached(forget)?.run([session.0])?;
     }
-    let parked = conn.prepare_cached(FORGET_PARKED)?.execute([session])?;
-    let asked_here = params![session, key.thread.as_deref(), front_name(key.front)];
-    let mut statement = conn.prepare_cached(FORGET_ASKED)?;
-    let closed = statement.query_map(asked_here, |row| row.get(0))?.collect::<Result<Vec<Option<i64>>, _>>()?;
-    conn.prepare_cached(FORGET_APART)?.run(asked_here)?;
-    let asked = closed.iter().filter(|closed| closed.is_none()).count();
-    Ok(ErasedConversation { messages: 0, parked, asked })
-}
-
-/// Erases the receipts of the newest turns. Returns how many these were.
-fn erase_receipts(conn: &Connection, session: SessionId, _: &SessionKey) -> Result<usize, Fault> {
-    Ok(conn.prepare_cached(FORGET_RECEIPTS)?.execute(params![session.0, PIECE as i64])?)
+    let parked = conn.prepare_cached(FORGET_PARKED)?.execute([session.0])?;
+    let last = conn.prepare_cached(LAST_RECEIPT)?.query_row([session.0], |row| row.get(0))?;
+    Ok(ErasedConversation { messages: 0, parked, session, last })
 }
 
 /// Erases the newest messages of the archive. Returns how many these were.
-fn erase_messages(conn: &Connection, session: SessionId, _: &SessionKey) -> Result<usize, Fault> {
-    let mut last = conn.prepare_cached(LAST_MESSAGES)?;
+fn erase_messages(conn: &Connection, session: SessionId) -> Result<usize, Fault> {
+    let mut newest = conn.prepare_cached(LAST_MESSAGES)?;
     let ids: Vec<i64> =
-        last.query_map(params![session.0, PIECE as i64], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        newest.query_map(params![session.0, PIECE as i64], |row| row.get(0))?.collect::<Result<_, _>>()?;
     for &id in &ids {
         archive::forget_message(conn, id)?;
         for forget in [LEAVE_CASE, KEEP_NOTE, FORGET_MESSAGE] {

@@ -14,7 +14,11 @@ use crate::ids::SessionId;
 macro_rules! has_content {
     () => {
         "(EXISTS (SELECT 1 FROM message m WHERE m.session_id = s.id)
-          OR EXISTS (SELECT 1 FROM inbox i WHERE i.session_id = s.id AND i.message IS NOT NULL))"
+          OR EXISTS (SELECT 1 FROM receipt r WHERE r.session_id = s.id)
+          OR EXISTS (SELECT 1 FROM inbox i LEFT JOIN turn t ON t.id = i.id WHERE i.session_id = s.id
+              AND (i.message IS NOT NULL OR i.edited IS NOT NULL OR i.attached IS NOT NULL OR t.reading IS NOT NULL
+                  OR EXISTS (SELECT 1 FROM outbox o WHERE o.turn_id = i.id
+                      AND (o.body IS NOT NULL OR o.how IS NOT NULL)))))"
     };
 }
 pub(super) use has_content;

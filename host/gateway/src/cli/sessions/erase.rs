@@ -5,11 +5,11 @@ use pmk_core::SessionKey;
 use pmk_system::{clock, error::Failure};
 use serde_json::json;
 
-use super::{super::arguments::between, conversations};
+use super::super::arguments::between;
 use crate::{
     cli::{change::record, context::Context, output::print_json},
     config::MOST_DAYS,
-    store::{ErasedConversation, Store, StoreError, TURN_WAIT},
+    store::{ErasedConversation, Store, TURN_WAIT},
 };
 
 /// The action in the admin log.
@@ -34,46 +34,53 @@ impl Erase {
             Some(days) => store.idle_conversations(days, clock::now_ms()).await?,
             None => self.keys,
         };
-        // Names each that does not exist before anything is erased.
-        let texts = store.own_texts(keys.clone()).await?;
+        // Names one that does not exist before anything is erased.
+        for key in &keys {
+            store.session(key).await?;
+        }
         if self.dry_run {
             return show(context, &keys);
         }
         let (mut erased, mut kept) = (Vec::new(), Vec::new());
         for key in keys {
-            let outcome = store.erase_conversation(&key, &texts, TURN_WAIT, clock::now_ms()).await;
-            let is_busy = matches!(
-                outcome,
-                Err(StoreError::Leased { .. } | StoreError::LeaseLost { .. } | StoreError::Unanswered(_))
-            );
-            match record(context, ACTION, &[&key.to_string()], outcome.map_err(Failure::from)) {
-                Ok(outcome) => erased.push((key, outcome)),
-                Err(failure) if is_busy => kept.push((key, failure)),
-                Err(failure) => return Err(failure),
+            let outcome = store.erase_conversation(&key, TURN_WAIT, clock::now_ms()).await.map_err(Failure::from);
+            match record(context, ACTION, &[&key.to_string()], outcome) {
+                Ok(conversation) => erased.push((key, conversation)),
+                Err(failure) => kept.push((key, failure)),
             }
         }
-        if context.json {
-            let erased: Vec<_> = erased.iter().map(|(key, erased)| document(key, *erased)).collect();
-            let kept: Vec<_> =
-                kept.iter().map(|(key, failure)| json!({"key": key, "why": failure.message()})).collect();
-            print_json(&json!({"erased": erased, "kept": kept}))?;
-        } else {
-            for (key, erased) in &erased {
-                say(context, key, *erased);
-            }
-            if erased.is_empty() && kept.is_empty() {
-                context.say("there is nothing to erase");
-            }
-        }
-        match &kept[..] {
-            [] => Ok(()),
-            [(_, failure)] => Err(failure.clone()),
-            [(_, first), ..] => {
-                let why = format!("{} were not erased: {}", conversations(kept.len()), first.message());
-                Err(Failure::new(why).hint("try again once their messages are answered"))
-            }
+        let conversations: Vec<_> = erased.iter().map(|(_, erased)| *erased).collect();
+        let receipts = store.erase_receipts(&conversations).await;
+        tell(context, &erased, &kept)?;
+        receipts?;
+        match kept.len() {
+            0 => Ok(()),
+            kept => Err(Failure::new(format!("{kept} of these conversations were not erased"))),
         }
     }
+}
+
+/// Says what was erased, and why the rest was not.
+fn tell(
+    context: &Context,
+    erased: &[(SessionKey, ErasedConversation)],
+    kept: &[(SessionKey, Failure)],
+) -> Result<(), Failure> {
+    if context.json {
+        let erased: Vec<_> = erased.iter().map(|(key, erased)| document(key, *erased)).collect();
+        let kept: Vec<_> = kept.iter().map(|(key, failure)| json!({"key": key, "why": failure.message()})).collect();
+        return print_json(&json!({"erased": erased, "kept": kept}));
+    }
+    for (key, erased) in erased {
+        say(context, key, *erased);
+    }
+    for (_, failure) in kept {
+        context.notice(failure.message(), failure.advice());
+    }
+    if erased.is_empty() && kept.is_empty() {
+        context.say("there is nothing to erase");
+    }
+    Ok(())
 }
 
 fn show(context: &Context, keys: &[SessionKey]) -> Result<(), Failure> {
@@ -90,21 +97,18 @@ fn show(context: &Context, keys: &[SessionKey]) -> Result<(), Failure> {
 }
 
 fn document(key: &SessionKey, erased: ErasedConversation) -> serde_json::Value {
-    let ErasedConversation { messages, parked, asked } = erased;
-    json!({"key": key, "messages": messages, "parked": parked, "asked": asked})
+    let ErasedConversation { messages, parked, .. } = erased;
+    json!({"key": key, "messages": messages, "parked": parked})
 }
 
 /// Says what was erased.
 fn say(context: &Context, key: &SessionKey, erased: ErasedConversation) {
-    let ErasedConversation { messages, parked, asked } = erased;
+    let ErasedConversation { messages, parked, .. } = erased;
     context.say(&match messages {
         1 => format!("`{key}` is erased: 1 message"),
         _ => format!("`{key}` is erased: {messages} messages"),
     });
     if parked > 0 {
         context.say(&format!("  parked messages, too: {parked}"));
-    }
-    if asked > 0 {
-        context.say(&format!("  questions to contacts that are no longer awaited: {asked}"));
     }
 }

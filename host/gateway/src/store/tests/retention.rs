@@ -43,9 +43,10 @@ fn key(key: &str) -> SessionKey {
     key.parse().unwrap()
 }
 
-async fn erase(store: &Store, wanted: &str) -> Result<ErasedConversation, StoreError> {
-    let texts = store.own_texts(vec![key(wanted)]).await?;
-    store.erase_conversation(&key(wanted), &texts, Duration::ZERO, NOW).await
+async fn erase(store: &Store, wanted: &str) -> Result<usize, StoreError> {
+    let erased = store.erase_conversation(&key(wanted), Duration::ZERO, NOW).await?;
+    store.erase_receipts(&[erased]).await?;
+    Ok(erased.messages)
 }
 
 fn marker(question: &str) -> Marker {
@@ -93,8 +94,10 @@ async fn of_an_erased_conversation_no_word_is_left_and_others_keep_theirs() {
     let other = say(&store, OTHER, "Ev2", "a giraffe?", "it is tall").await;
     assert_eq!(columns_with(&home, "zebra"), [("message", "blocks"), ("text", "body"), ("escalation", "marker")]);
 
-    let erased = erase(&store, KEY).await.unwrap();
-    assert_eq!(erased, ErasedConversation { messages: 2, parked: 0, asked: 1 });
+    assert_eq!(erase(&store, KEY).await, Err(StoreError::AwaitsContact(key(KEY))));
+    assert_eq!(columns_with(&home, "zebra").len(), 3, "nothing was erased");
+    assert!(store.cancel_escalation("C1", "1.1", "U1", NOW).await.unwrap().is_some());
+    assert_eq!(erase(&store, KEY).await, Ok(2));
     assert_eq!(columns_with(&home, "zebra"), []);
     assert_eq!(found(&store, open.session, "zebra").await, [0; 0]);
     for of_it in ["message", "archive", "receipt"] {
@@ -113,8 +116,8 @@ async fn of_an_erased_conversation_no_word_is_left_and_others_keep_theirs() {
     let session = say(&store, KEY, "Ev3", "a lion?", "it roars").await;
     assert_eq!(session, open.session);
     assert_eq!(found(&store, session, "lion").await, [0]);
-    assert_eq!(erase(&store, KEY).await.unwrap().messages, 2);
-    assert_eq!(erase(&store, KEY).await.unwrap(), ErasedConversation::default(), "there is nothing left");
+    assert_eq!(erase(&store, KEY).await, Ok(2));
+    assert_eq!(erase(&store, KEY).await, Ok(0), "there is nothing left");
 }
 
 #[tokio::test]
@@ -147,7 +150,7 @@ async fn a_conversation_that_waits_for_an_answer_is_not_erased_and_one_with_park
     store.park(inbox, "a test", vec![], NOW).await.unwrap();
     assert_eq!(erase(&store, KEY).await, Err(StoreError::Unanswered(key(KEY))), "the person does not know it yet");
     store.parked_told(inbox).await.unwrap();
-    assert_eq!(erase(&store, KEY).await.unwrap(), ErasedConversation { messages: 0, parked: 1, asked: 0 });
+    assert_eq!(store.erase_conversation(&key(KEY), Duration::ZERO, NOW).await.unwrap().parked, 1);
     assert_eq!(store.parked().await.unwrap().len(), 0);
     assert_eq!(columns_with(&home, "question"), []);
     assert_eq!(erase(&store, OTHER).await, Err(StoreError::UnknownSession(key(OTHER))));
@@ -158,14 +161,95 @@ async fn only_conversations_in_which_nobody_has_written_for_so_long_are_too_old(
     let home = home();
     let store = open(&home);
     say(&store, KEY, "Ev1", "an old one", "indeed").await;
-    let recent = Inbound { text: "a recent one".into(), ..inbound(OTHER, "Ev2") };
-    store.accept(&recent, NOW + 5 * DAY_MS).await.unwrap();
+    let recent = store.accept(&inbound(OTHER, "Ev2"), NOW + 5 * DAY_MS).await.unwrap().unwrap();
     let idle = async |days: u32| store.idle_conversations(days, NOW + 10 * DAY_MS).await.unwrap();
     assert_eq!(idle(11).await, []);
     assert_eq!(idle(9).await, [key(KEY)]);
+    assert_eq!(idle(4).await, [key(KEY)], "the recent one is not answered yet");
+    let open = ask(&store, recent).await;
+    store.record(open.turn, recorded("q", "a"), NOW).await.unwrap();
+    store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
     assert_eq!(idle(4).await, [key(KEY), key(OTHER)]);
     erase(&store, KEY).await.unwrap();
     assert_eq!(idle(9).await, [], "what is erased is not too old again");
+}
+
+/// A conversation whose erasure was interrupted before its receipts looked as if nothing was left of it.
+#[tokio::test]
+async fn what_an_interruption_left_is_erased_by_the_next_attempt() {
+    let home = home();
+    let store = open(&home);
+    let turn = talk_of_zebras(&store).await;
+    assert!(store.cancel_escalation("C1", "1.1", "U1", NOW).await.unwrap().is_some());
+    store.erase_conversation(&key(KEY), Duration::ZERO, NOW).await.unwrap();
+    assert_eq!(store.receipts_of_turn(turn.turn).await.unwrap().len(), 1);
+    assert_eq!(store.idle_conversations(1, NOW + 2 * DAY_MS).await.unwrap(), [key(KEY)]);
+    assert_eq!(erase(&store, KEY).await, Ok(0));
+    assert_eq!(columns_with(&home, "zebra"), []);
+    assert_eq!(store.idle_conversations(1, NOW + 2 * DAY_MS).await.unwrap(), []);
+}
+
+/// What went on in the conversation meanwhile keeps its receipts and their texts.
+#[tokio::test]
+async fn a_turn_that_begins_before_the_receipts_are_erased_keeps_its_own() {
+    let home = home();
+    let store = open(&home);
+    let with_receipt = async |event: &str| {
+        let open = ask(&store, accept(&store, OTHER, event).await).await;
+        let mut receipts = Receipts::default();
+        let own = receipts.keep(format!("only of {event}"));
+        let with = receipt(0, &mut receipts, vec![Reference::AddedReduced(0, own)]);
+        receipts.push(with);
+        let recorded = Recorded { receipts, revision: open.live.revision, ..recorded("q", "a") };
+        store.record(open.turn, recorded, NOW).await.unwrap();
+        store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+        open.turn
+    };
+    with_receipt("Ev1").await;
+    let erased = store.erase_conversation(&key(OTHER), Duration::ZERO, NOW).await.unwrap();
+    let since = with_receipt("Ev2").await;
+    store.erase_receipts(&[erased]).await.unwrap();
+    assert_eq!(number(&home, "SELECT count(*) FROM receipt"), 1);
+    assert_eq!(store.receipts_of_turn(since).await.unwrap().len(), 1);
+    let is_stored = async |text: &str| store.text(&Digest::of(text)).await.unwrap().is_some();
+    assert!(!is_stored("only of Ev1").await);
+    assert!(is_stored("only of Ev2").await && is_stored("3 turns are not shown").await);
+}
+
+/// A process that had stored a text took it for stored although another process had erased it.
+#[tokio::test]
+async fn a_text_that_another_process_has_erased_is_stored_again() {
+    let home = home();
+    let [store, other] = [open(&home), open(&home)];
+    for (wanted, event) in [(KEY, "Ev1"), (OTHER, "Ev2")] {
+        let open = ask(&store, accept(&store, wanted, event).await).await;
+        let mut receipts = Receipts::default();
+        let with = receipt(0, &mut receipts, vec![]);
+        receipts.push(with);
+        store.record(open.turn, Recorded { receipts, ..recorded("q", "a") }, NOW).await.unwrap();
+        store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+        let is_stored = async |text: &str| other.text(&Digest::of(text)).await.unwrap().is_some();
+        assert!(is_stored("3 turns are not shown").await && is_stored("You are a help desk.").await, "{event}");
+        erase(&other, wanted).await.unwrap();
+        assert!(!is_stored("3 turns are not shown").await && is_stored("You are a help desk.").await, "{event}");
+    }
+}
+
+#[tokio::test]
+async fn a_contacts_answer_and_an_edit_are_content_too() {
+    let home = home();
+    let store = open(&home);
+    let open = ask(&store, accept(&store, OTHER, "Ev1").await).await;
+    store.record(open.turn, Recorded { messages: vec![], ..recorded("", "") }, NOW).await.unwrap();
+    store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    let idle = async || store.idle_conversations(1, NOW + 2 * DAY_MS).await.unwrap();
+    for holds in ["UPDATE turn SET reading = 'x'", "UPDATE inbox SET edited = 'x'", "UPDATE outbox SET how = 'x'"] {
+        assert_eq!(idle().await, [], "before {holds}");
+        asked(&home, |conn| conn.execute_batch(holds).unwrap());
+        assert_eq!(idle().await, [key(OTHER)], "{holds}");
+        erase(&store, OTHER).await.unwrap();
+    }
+    assert_eq!(idle().await, []);
 }
 
 #[tokio::test]
@@ -176,7 +260,7 @@ async fn a_long_conversation_is_erased_in_pieces() {
     let messages = (0..1_201).map(|n| Entry::new(0, Message::user(format!("message {n}")))).collect();
     store.record(open.turn, Recorded { messages, ..recorded("", "") }, NOW).await.unwrap();
     store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
-    assert_eq!(erase(&store, KEY).await.unwrap().messages, 1_201);
+    assert_eq!(erase(&store, KEY).await, Ok(1_201));
     assert_eq!(number(&home, "SELECT count(*) FROM message"), 0);
     assert_eq!(number(&home, "SELECT count(*) FROM live"), 0);
 }

@@ -86,7 +86,7 @@ async fn a_store_of_before_is_backed_up_upgraded_and_can_be_given_back_as_it_was
     open_as_before(&path).execute("DELETE FROM outage", []).unwrap();
     let store = open(&home);
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
-    assert_eq!(store.sessions().await.unwrap().len(), 2);
+    assert_eq!(number(&home, "SELECT count(*) FROM session"), 2);
     let outages = rusqlite::Connection::open(&backup).unwrap();
     assert_eq!(outages.query_row("SELECT count(*) FROM outage", [], |row| row.get::<_, i64>(0)).unwrap(), 0);
 }
