@@ -76,12 +76,13 @@ impl Outcome {
 
     /// Whether it counts against the policy: every failure, and every answer that may not be applied, unless it was
     /// only too large. How much fits depends on the conversation, and one with giant messages must not suspend the
-    /// policy for all others.
-    pub(crate) fn is_fault(&self) -> bool {
+    /// policy for all others. `None` if it says nothing about the policy: the system did not start it.
+    pub(crate) fn is_fault(&self) -> Option<bool> {
         match self {
-            Outcome::Failed { .. } => true,
-            Outcome::Rejected { rule, .. } => ![Rule::Growth.number(), Rule::HardLimit.number()].contains(rule),
-            Outcome::Accepted | Outcome::Corrected { .. } | Outcome::Skipped { .. } => false,
+            Outcome::Failed { kind: Failure::SYSTEM, .. } | Outcome::Skipped { .. } => None,
+            Outcome::Failed { .. } => Some(true),
+            Outcome::Rejected { rule, .. } => Some(![Rule::Growth.number(), Rule::HardLimit.number()].contains(rule)),
+            Outcome::Accepted | Outcome::Corrected { .. } => Some(false),
         }
     }
 }
@@ -149,5 +150,19 @@ impl ArchiveUse {
     /// Whether it did not query the archive.
     pub fn is_none(&self) -> bool {
         *self == ArchiveUse::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: a machine short of memory suspended policies that had nothing to do with it.
+    #[test]
+    fn what_the_system_did_not_start_says_nothing_about_the_policy() {
+        let not_started = Failure::NotStarted { reason: "Cannot allocate memory (os error 12)".to_owned() };
+        assert_eq!(Outcome::from(&not_started).is_fault(), None);
+        assert!(Outcome::from(&not_started).is_bad(), "the layer below decides");
+        assert_eq!(Outcome::from(&Failure::Exit { code: 1 }).is_fault(), Some(true));
     }
 }

@@ -112,8 +112,9 @@ impl Stack {
                 Some(failure) => Judged { outcome: Outcome::from(failure), answer: None },
                 None => judge(task, &asked.bounds),
             };
-            let failed = judged.outcome.is_fault();
-            let breaker = breakers.and_then(|breakers| breakers.note(question.decision, pass, failed));
+            let breaker = breakers
+                .zip(judged.outcome.is_fault())
+                .and_then(|(breakers, failed)| breakers.note(question.decision, pass, failed));
             let record = record(layer, question.decision, judged.outcome, failure.as_ref(), cost);
             asked.records.push(Record { breaker, ..record });
             if judged.answer.is_some() {
