@@ -1,15 +1,18 @@
 //! The record of a decision: who was asked, the outcome, and the cost.
 
-use pmk_core::{Lookup, Quote, Rule};
+use pmk_core::{Lookup, Quote, Rule, text};
 use serde::Serialize;
 
 use crate::{
     breaker::Change,
     decision::{Decision, Identity},
     failure::Failure,
-    log::LogLine,
+    log::{LogLevel, LogLine},
     texts::TextsRead,
 };
+
+/// How many lines of one decision are warnings in the host's log.
+const MAX_WARNINGS: usize = 20;
 
 /// The outcome of asking one layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -121,6 +124,25 @@ pub struct Record {
     /// Its archive queries.
     #[serde(skip_serializing_if = "ArchiveUse::is_none")]
     pub archive: ArchiveUse,
+}
+
+impl Record {
+    /// Writes what the policy logged to the host's log: the levels `error` and `warn` as warnings, unless the reason
+    /// for its failure says the same.
+    pub fn pass_on_log(&self) {
+        let (decision, reason) = (self.decision.name(), self.outcome.reason().unwrap_or_default());
+        let mut warnings = 0;
+        for line in &self.log {
+            let text = text::one_line(&line.text);
+            let is_warning = matches!(line.level, LogLevel::Error | LogLevel::Warn) && !reason.contains(&text);
+            if is_warning && warnings < MAX_WARNINGS {
+                warnings += 1;
+                tracing::warn!(decision, level = ?line.level, "policy `{}` logged: {text}", self.policy.name);
+            } else {
+                tracing::debug!(decision, level = ?line.level, "policy `{}` logged: {text}", self.policy.name);
+            }
+        }
+    }
 }
 
 /// The archive queries of a decision: counts and ids of messages, never text.

@@ -180,16 +180,8 @@ struct Asked<A> {
 }
 
 fn record(layer: &Layer, decision: Decision, outcome: Outcome, failure: Option<&Failure>, cost: Cost) -> Record {
-    let policy = layer.policy.identity().clone();
-    for line in &cost.log {
-        tracing::debug!(policy = policy.name, decision = decision.name(), level = ?line.level, "{}", line.text);
-    }
-    if let Some(reason) = outcome.reason() {
-        tracing::debug!(policy = policy.name, sha256 = policy.sha256, decision = decision.name(), "skipped");
-        tracing::warn!("policy `{policy}` skipped: {reason}");
-    }
     Record {
-        policy,
+        policy: layer.policy.identity().clone(),
         decision,
         outcome,
         us: cost.us,
