@@ -52,19 +52,24 @@ fn each_is_refused_by_the_limit_that_it_goes_for() {
 #[test]
 fn every_door_has_the_limits() {
     let home = lowered();
-    let bomb = home.write("bomb.wasm", made::slow().bytes);
     let history = repository("tests/fixtures/tool-heavy-en.json");
     let histories = repository("tests/fixtures");
-    for arguments in [
-        &["policy", "check", text(&bomb)][..],
-        &["policy", "bench", text(&bomb)],
-        &["run", "--model", "sim", "--policy", text(&bomb)],
-        &["plan", "--policy", text(&bomb), "--history", text(&history)],
-        &["compare", "--policy", text(&bomb), "--policy", &component("strict"), "--histories", text(&histories)],
-    ] {
-        let finished = home.run(arguments, "");
-        assert_eq!(finished.status.code(), Some(1), "{arguments:?}: {}", finished.stderr);
-        assert!(finished.stderr.contains("bomb.wasm` takes more than"), "{arguments:?}: {}", finished.stderr);
+    for (Bomb { name, bytes }, said) in
+        [(made::slow(), "takes more than"), (made::types_within_types(), "has 33 levels of types")]
+    {
+        let bomb = home.write("bomb.wasm", bytes);
+        for arguments in [
+            &["policy", "check", text(&bomb)][..],
+            &["policy", "bench", text(&bomb)],
+            &["run", "--model", "sim", "--policy", text(&bomb)],
+            &["plan", "--policy", text(&bomb), "--history", text(&history)],
+            &["compare", "--policy", text(&bomb), "--policy", &component("strict"), "--histories", text(&histories)],
+        ] {
+            let finished = home.run(arguments, "");
+            assert_eq!(finished.status.code(), Some(1), "{name}: {arguments:?}: {}", finished.stderr);
+            let said = format!("bomb.wasm` {said}");
+            assert!(finished.stderr.contains(&said), "{name}: {arguments:?}: {}", finished.stderr);
+        }
     }
 }
 
@@ -134,6 +139,19 @@ fn a_running_gateway_neither_grows_nor_waits() {
         until("a compiler without a gateway ends", || (!Path::new(&format!("/proc/{pid}")).exists()).then_some(()));
     }
     assert!(!asking.wait().expect("the command").success());
+}
+
+/// The parts are counted in the gateway itself, which a file in the place of its policy must not end.
+#[test]
+fn types_within_types_do_not_end_a_running_gateway() {
+    let home = lowered();
+    let mut gateway = start(&home, Path::new(&component("strict")));
+    assert_eq!(decides(&mut gateway), "strict");
+    let bomb = home.write("bomb.wasm", made::types_within_types().bytes);
+    let refused = home.run(&["policy", "use", text(&bomb)], "");
+    assert_eq!(refused.status.code(), Some(1), "{}", refused.stderr);
+    assert!(refused.stderr.contains("levels of types"), "{}", refused.stderr);
+    assert_eq!(decides(&mut gateway), "strict");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     component::{Component, DATA},
-    support::{Home, Running, finish, of_type, question, replies},
+    support::{Home, Running, finish, of_type, question, replies, repository},
 };
 
 const LOOP: &str = "(loop $l (br $l))";
@@ -107,6 +107,36 @@ fn everybody_is_answered_and_the_ledger_says_why_the_policy_was_passed_over() {
             assert_eq!(event["sha256"].as_str().map(str::len), Some(64), "{name}");
         }
     }
+}
+
+/// What a policy wrote for the operator was shown to nobody.
+#[test]
+fn what_a_policy_logs_for_the_operator_is_in_the_log() {
+    let line = |level: u32, at: u32| format!("(call $log (i32.const {level}) (i32.const {}) (i32.const 6))", DATA + at);
+    let body = [line(1, 0), line(2, 6), line(3, 12)].concat();
+    let home = home();
+    let policy = Component::pruning(&body).data("brokenstrangenormal");
+    let file = home.write("talks.wasm", policy.build()).display().to_string();
+    let log = home.run(&["run", "--model", "sim", "--policy", &file], &question("Ev1", "who decides?")).ok().stderr;
+    for said in ["broken", "strang"] {
+        assert_eq!(log.matches(&format!("policy `test` logged: {said}")).count(), 1, "{log}");
+    }
+    assert!(!log.contains("logged: enorma"), "{log}");
+    // A command that shows what was logged does not show it twice.
+    let history = repository("tests/fixtures/tool-heavy-en.json").display().to_string();
+    let plan = home.run(&["plan", "--policy", &file, "--history", &history], "").ok();
+    assert!(plan.stdout.contains("broken") && plan.stdout.contains("strang"), "{}", plan.stdout);
+    assert!(!plan.stderr.contains("broken"), "{}", plan.stderr);
+}
+
+/// Each failure was in the log twice, and the message of a panic would have been a third time.
+#[test]
+fn a_failure_is_in_the_log_once() {
+    let home = home();
+    let policy = Component::pruning(&panicking()).data("it went bust");
+    let file = home.write("panics.wasm", policy.build()).display().to_string();
+    let log = home.run(&["run", "--model", "sim", "--policy", &file], &question("Ev1", "who decides?")).ok().stderr;
+    assert_eq!(log.matches("it went bust").count(), 1, "{log}");
 }
 
 #[test]

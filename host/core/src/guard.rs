@@ -100,7 +100,8 @@ impl Guard {
         Ok(goes)
     }
 
-    /// Rules 1 and 3: messages are removed as whole parts, or as whole tool groups of a part that alone is too large.
+    /// Rules 1 and 3: messages are removed as whole parts, or as whole tool groups of a part that alone is too large;
+    /// what stands before the new message for its sake, one by one.
     fn check_parts(&self, transcript: &Transcript, goes: &[bool]) -> Result<(), Breach> {
         let seed_end = transcript.seed_end();
         let seed = &goes[..seed_end];
@@ -114,7 +115,7 @@ impl Guard {
         let seed_tokens = if self.seed_may_go { 0 } else { transcript.tokens_in(0, seed_end) };
         let current = transcript.current_part();
         let always_kept = seed_tokens + transcript.tokens_in(current, transcript.len());
-        for part in transcript.parts() {
+        for part in transcript.parts().filter(|part| !transcript.is_beside_new_message(part)) {
             let going = goes[part.clone()].iter().filter(|&&goes| goes).count();
             if going == 0 || going == part.len() - transcript.markers_in(&part) {
                 continue;

@@ -314,12 +314,17 @@ impl Transcript {
         self.marker_sums[before(end)] - self.marker_sums[before(start.min(end))]
     }
 
-    /// The parts that are removed as a whole, oldest first: the messages between the seed and the first turn, each
+    /// The parts of the conversation, oldest first: the messages between the seed and the first turn, each
     /// turn, what came with the new message, what the host shows only for it, and the current turn.
     ///
     /// Turns that a tool pair ties together are one part.
     pub fn parts(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         self.bounds.windows(2).map(|bounds| bounds[0]..bounds[1])
+    }
+
+    /// Whether a part consists of nothing but what stands before the new message for its sake.
+    pub(crate) fn is_beside_new_message(&self, part: &Range<usize>) -> bool {
+        self.new_message().is_some_and(|new| self.stored_end <= part.start && part.end <= new)
     }
 
     /// The start of the part that contains the new message; the number of messages when there is none.

@@ -7,7 +7,7 @@ use thiserror::Error;
 /// The nine rules, numbered as in the documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rule {
-    /// 1: tool pairs stay together; messages go only as whole turns.
+    /// 1: tool pairs stay together; stored messages go only as whole turns.
     Pairs,
     /// 2: the new message is never touched.
     NewMessage,
@@ -15,7 +15,7 @@ pub enum Rule {
     Seed,
     /// 4: the request starts with a user message.
     Roles,
-    /// 5: no plan makes the request larger; on recovery it must shrink by a tenth.
+    /// 5: no plan makes the request larger, except by what it recalls; on recovery it must shrink by a tenth.
     Growth,
     /// 6: at most one marker, with the cumulative number of turns.
     Marker,

@@ -82,6 +82,9 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// The [`kind`](Failure::kind) of what is not the component's fault.
+    pub(crate) const SYSTEM: &'static str = "system";
+
     /// A short, stable name for events and counters.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -91,7 +94,7 @@ impl Failure {
             Failure::OutOfTable { .. } => "table",
             Failure::HostAllocation { .. } => "host-allocation",
             Failure::Exit { .. } => "exit",
-            Failure::NotStarted { .. } => "system",
+            Failure::NotStarted { .. } => Failure::SYSTEM,
             Failure::Trapped { .. } => "trap",
         }
     }

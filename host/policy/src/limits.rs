@@ -88,8 +88,8 @@ pub struct StructureLimits {
     pub instances: u64,
     /// Initial elements of all tables: the compiled code contains each of them.
     pub table_elements: u64,
-    /// How deeply components may be nested. The engine's memory use is quadratic in it; toolchains produce two or three
-    /// levels.
+    /// How deeply components may be nested, and types. The engine's memory use is quadratic in it; toolchains produce
+    /// two or three levels.
     pub nesting: u64,
 }
 

@@ -59,6 +59,8 @@ pub(crate) struct Log {
     lines: Vec<LogLine>,
     stdout: Vec<u8>,
     stderr: Vec<u8>,
+    /// The end of what was printed on stderr after the log was full: it may be the message of a panic.
+    lost: Vec<u8>,
     left: usize,
     /// Kept even if the log is full: it may be the message of a panic.
     last_error: Option<String>,
@@ -66,7 +68,8 @@ pub(crate) struct Log {
 
 impl Log {
     pub fn new(limit: usize) -> Self {
-        Log { lines: Vec::new(), stdout: Vec::new(), stderr: Vec::new(), left: limit, last_error: None }
+        let (stdout, stderr, lost) = (Vec::new(), Vec::new(), Vec::new());
+        Log { lines: Vec::new(), stdout, stderr, lost, left: limit, last_error: None }
     }
 
     /// Adds a line from the log function.
@@ -75,6 +78,7 @@ impl Log {
         // After the first truncation the log takes nothing more, so that later lines cost nothing.
         self.left = if kept.len() < message.len() { 0 } else { self.left - kept.len() };
         if level == LogLevel::Error {
+            self.lost.clear();
             self.last_error = Some(text::plain(text::head_bytes(message, MAX_LAST_WORDS_BYTES)).into_owned());
         }
         let seen = text::plain(kept);
@@ -85,7 +89,7 @@ impl Log {
 
     /// Adds printed bytes; they become lines at each line feed and at the end.
     pub fn print(&mut self, stream: Stream, bytes: &[u8]) {
-        let kept = &bytes[..bytes.len().min(self.left)];
+        let (kept, lost) = bytes.split_at(bytes.len().min(self.left));
         self.left -= kept.len();
         for part in kept.split_inclusive(|&byte| byte == b'\n') {
             self.pending(stream).extend_from_slice(part);
@@ -93,15 +97,21 @@ impl Log {
                 self.finish_line(stream);
             }
         }
+        if stream == Stream::Stderr {
+            self.lost.extend_from_slice(&lost[lost.len().saturating_sub(MAX_LAST_WORDS_BYTES)..]);
+            self.lost.drain(..self.lost.len().saturating_sub(MAX_LAST_WORDS_BYTES));
+        }
     }
 
     /// The last output at error level or on stderr: after a panic, its message.
     pub fn last_words(&self) -> Option<String> {
-        let pending = String::from_utf8_lossy(&self.stderr);
-        if !pending.trim().is_empty() {
-            return Some(text::head_bytes(pending.trim(), MAX_LAST_WORDS_BYTES).to_owned());
+        let printed = [&self.lost, &self.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+        // What was lost may begin within a character.
+        let mut printed = printed.iter().map(|printed| printed.trim_start_matches(char::REPLACEMENT_CHARACTER).trim());
+        match printed.find(|printed| !printed.is_empty()) {
+            Some(printed) => Some(text::head_bytes(printed, MAX_LAST_WORDS_BYTES).to_owned()),
+            None => self.last_error.clone(),
         }
-        self.last_error.clone()
     }
 
     /// Takes all lines, unfinished ones included.
@@ -160,6 +170,23 @@ mod tests {
         log.line(LogLevel::Error, "it went bust");
         assert_eq!(log.last_words().as_deref(), Some("it went bust"));
         assert_eq!(texts(log), ["chat"]);
+    }
+
+    /// Regression: after 8 KiB of output, the message of a panic that was printed was lost.
+    #[test]
+    fn the_message_of_a_panic_is_known_even_if_it_is_printed_where_the_log_is_full() {
+        let mut log = Log::new(8);
+        log.print(Stream::Stderr, b"chatter\n");
+        log.print(Stream::Stderr, "預".repeat(400).as_bytes());
+        log.print(Stream::Stdout, b"as usual\n");
+        log.print(Stream::Stderr, b"\nthread 'main' panicked: ");
+        log.print(Stream::Stderr, b"it went bust\n");
+        let words = log.last_words().expect("last words");
+        assert!(words.starts_with('預') && words.ends_with("\nthread 'main' panicked: it went bust"), "{words}");
+        assert!(words.len() <= MAX_LAST_WORDS_BYTES);
+        log.line(LogLevel::Error, "and all is lost");
+        assert_eq!(log.last_words().as_deref(), Some("and all is lost"));
+        assert_eq!(texts(log), ["chatter"]);
     }
 
     /// Regression: bidirectional controls and invisible characters in a line reached the operator's log.

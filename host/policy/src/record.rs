@@ -1,15 +1,18 @@
 //! The record of a decision: who was asked, the outcome, and the cost.
 
-use pmk_core::{Lookup, Quote, Rule};
+use pmk_core::{Lookup, Quote, Rule, text};
 use serde::Serialize;
 
 use crate::{
     breaker::Change,
     decision::{Decision, Identity},
     failure::Failure,
-    log::LogLine,
+    log::{LogLevel, LogLine},
     texts::TextsRead,
 };
+
+/// How many lines of one decision are warnings in the host's log.
+const MAX_WARNINGS: usize = 20;
 
 /// The outcome of asking one layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -76,12 +79,13 @@ impl Outcome {
 
     /// Whether it counts against the policy: every failure, and every answer that may not be applied, unless it was
     /// only too large. How much fits depends on the conversation, and one with giant messages must not suspend the
-    /// policy for all others.
-    pub(crate) fn is_fault(&self) -> bool {
+    /// policy for all others. `None` if it says nothing about the policy: the system did not start it.
+    pub(crate) fn is_fault(&self) -> Option<bool> {
         match self {
-            Outcome::Failed { .. } => true,
-            Outcome::Rejected { rule, .. } => ![Rule::Growth.number(), Rule::HardLimit.number()].contains(rule),
-            Outcome::Accepted | Outcome::Corrected { .. } | Outcome::Skipped { .. } => false,
+            Outcome::Failed { kind: Failure::SYSTEM, .. } | Outcome::Skipped { .. } => None,
+            Outcome::Failed { .. } => Some(true),
+            Outcome::Rejected { rule, .. } => Some(![Rule::Growth.number(), Rule::HardLimit.number()].contains(rule)),
+            Outcome::Accepted | Outcome::Corrected { .. } => Some(false),
         }
     }
 }
@@ -122,6 +126,25 @@ pub struct Record {
     pub archive: ArchiveUse,
 }
 
+impl Record {
+    /// Writes what the policy logged to the host's log: the levels `error` and `warn` as warnings, unless the reason
+    /// for its failure says the same.
+    pub fn pass_on_log(&self) {
+        let (decision, reason) = (self.decision.name(), self.outcome.reason().unwrap_or_default());
+        let mut warnings = 0;
+        for line in &self.log {
+            let text = text::one_line(&line.text);
+            let is_warning = matches!(line.level, LogLevel::Error | LogLevel::Warn) && !reason.contains(&text);
+            if is_warning && warnings < MAX_WARNINGS {
+                warnings += 1;
+                tracing::warn!(decision, level = ?line.level, "policy `{}` logged: {text}", self.policy.name);
+            } else {
+                tracing::debug!(decision, level = ?line.level, "policy `{}` logged: {text}", self.policy.name);
+            }
+        }
+    }
+}
+
 /// The archive queries of a decision: counts and ids of messages, never text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ArchiveUse {
@@ -149,5 +172,19 @@ impl ArchiveUse {
     /// Whether it did not query the archive.
     pub fn is_none(&self) -> bool {
         *self == ArchiveUse::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: a machine short of memory suspended policies that had nothing to do with it.
+    #[test]
+    fn what_the_system_did_not_start_says_nothing_about_the_policy() {
+        let not_started = Failure::NotStarted { reason: "Cannot allocate memory (os error 12)".to_owned() };
+        assert_eq!(Outcome::from(&not_started).is_fault(), None);
+        assert!(Outcome::from(&not_started).is_bad(), "the layer below decides");
+        assert_eq!(Outcome::from(&Failure::Exit { code: 1 }).is_fault(), Some(true));
     }
 }

@@ -112,8 +112,9 @@ impl Stack {
                 Some(failure) => Judged { outcome: Outcome::from(failure), answer: None },
                 None => judge(task, &asked.bounds),
             };
-            let failed = judged.outcome.is_fault();
-            let breaker = breakers.and_then(|breakers| breakers.note(question.decision, pass, failed));
+            let breaker = breakers
+                .zip(judged.outcome.is_fault())
+                .and_then(|(breakers, failed)| breakers.note(question.decision, pass, failed));
             let record = record(layer, question.decision, judged.outcome, failure.as_ref(), cost);
             asked.records.push(Record { breaker, ..record });
             if judged.answer.is_some() {
@@ -179,16 +180,8 @@ struct Asked<A> {
 }
 
 fn record(layer: &Layer, decision: Decision, outcome: Outcome, failure: Option<&Failure>, cost: Cost) -> Record {
-    let policy = layer.policy.identity().clone();
-    for line in &cost.log {
-        tracing::debug!(policy = policy.name, decision = decision.name(), level = ?line.level, "{}", line.text);
-    }
-    if let Some(reason) = outcome.reason() {
-        tracing::debug!(policy = policy.name, sha256 = policy.sha256, decision = decision.name(), "skipped");
-        tracing::warn!("policy `{policy}` skipped: {reason}");
-    }
     Record {
-        policy,
+        policy: layer.policy.identity().clone(),
         decision,
         outcome,
         us: cost.us,

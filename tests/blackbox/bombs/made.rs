@@ -1,4 +1,4 @@
-//! The bombs themselves. Each is small, valid, and more than whoever compiles it can bear.
+//! The bombs themselves. Each is small, well formed, and more than whoever compiles it can bear.
 
 /// A component that is not to be compiled without limits.
 pub struct Bomb {
@@ -18,6 +18,7 @@ pub fn all() -> Vec<Bomb> {
         of_text("99 functions of 9,999 variables that all live", living(99, 9_999)),
         of_text("blocks within blocks, 60,000 deep, with a way out of each", blocks(60_000)),
         of_text("types of types, twice as large each", types(60)),
+        types_within_types(),
         of_text("memory that is filled at both ends of four gigabytes", far_data()),
     ]
 }
@@ -25,6 +26,16 @@ pub fn all() -> Vec<Bomb> {
 /// The one that takes longest for its memory.
 pub fn slow() -> Bomb {
     Bomb { name: "16 times 5,000 loops over 2,000 variables", bytes: loops(16, 5_000) }
+}
+
+/// The one that whoever counts its parts can bear least: each level is three bytes.
+pub fn types_within_types() -> Bomb {
+    let mut types = vec![1_u8];
+    types.extend([0x42, 1, 1].repeat(100_000));
+    types.extend([0x42, 0]);
+    let mut component = b"\0asm\x0d\0\x01\0".to_vec();
+    component.extend(section(7, &types));
+    Bomb { name: "types within types, 100,000 deep", bytes: component }
 }
 
 /// A component of so many functions, each of so many loops in a row, over 2,000 variables.

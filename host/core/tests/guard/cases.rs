@@ -368,6 +368,20 @@ fn what_came_with_a_message_is_of_its_turn() {
     }
 }
 
+/// A recall block beside what was retrieved could only go with it, and a policy that removed it alone was at fault.
+#[test]
+fn what_stands_before_the_new_message_for_its_sake_goes_message_by_message() {
+    let beside = [Origin::Attachment, Origin::Attachment, Origin::Retrieval, Origin::Recall];
+    let beside = beside.map(|origin| message(Role::User, origin));
+    let transcript = with_current([question(), answer()].into_iter().chain(beside).chain([question()]).collect(), 6);
+    for at in 2..6 {
+        let applied = GUARD.apply(&transcript, &removing(&transcript, &[(at, at + 1)])).expect("a message by itself");
+        assert_eq!((applied.removed, applied.turns_dropped), (vec![at], 0));
+    }
+    let half = GUARD.apply(&transcript, &removing(&transcript, &[(1, 3)])).expect_err("half of a stored turn as well");
+    assert_eq!(half.rule.number(), 1);
+}
+
 #[test]
 fn a_recall_needs_a_new_message() {
     let transcript = Transcript::of_messages([question(), answer()]);

@@ -178,6 +178,10 @@ impl<'a> Oracle<'a> {
         };
         let always: BTreeSet<usize> = (0..self.len()).filter(always).collect();
         for (start, end) in self.parts() {
+            // What stands before the new message for its sake goes message by message.
+            if self.new_message().is_some_and(|new| self.stored_end() <= start && end <= new) {
+                continue;
+            }
             let movable: Vec<usize> = (start..end).filter(|&at| !self.is_marker(at)).collect();
             let going: Vec<usize> = movable.iter().copied().filter(|at| gone.contains(at)).collect();
             let needed = self.cost_of(always.iter().copied().chain(start..end).collect::<BTreeSet<_>>());

@@ -121,7 +121,7 @@ impl PolicyLimits {
             limit("locals", &mut self.locals, 100..=50_000, "Variables of one function."),
             limit("instances", &mut self.instances, 16..=10_000, "Instances that making one instance of it makes."),
             // The depth that the engine handles in acceptable time and memory.
-            limit("nesting", &mut self.nesting, 4..=100, "Components within components."),
+            limit("nesting", &mut self.nesting, 4..=100, "Components within components, and types within types."),
         ]
     }
 

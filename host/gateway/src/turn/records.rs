@@ -19,6 +19,7 @@ pub(super) fn note_records(services: &Services, journal: &Journal, actor: &str, 
 
 fn note(services: &Services, journal: &Journal, actor: &str, record: &Record) {
     let asked = PolicyAsked::of(record);
+    record.pass_on_log();
     if !record.texts_read.is_empty() || !record.archive.is_none() {
         journal.note(Event::PolicyRead {
             actor: actor.to_owned(),

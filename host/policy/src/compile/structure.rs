@@ -5,9 +5,8 @@
 
 use thiserror::Error;
 use wasmparser::{
-    ComponentAlias, ComponentExternalKind, ComponentInstance, ComponentOuterAliasKind, ComponentType,
-    ComponentTypeDeclaration, ComponentTypeRef, CoreType, InstanceTypeDeclaration, ModuleTypeDeclaration, Parser,
-    Payload,
+    BinaryReader, ComponentAlias, ComponentExternalKind, ComponentInstance, ComponentOuterAliasKind, ComponentType,
+    ComponentTypeDeclaration, ComponentTypeRef, CoreType, ModuleTypeDeclaration, Parser, Payload,
 };
 
 use super::CompileError;
@@ -15,6 +14,11 @@ use crate::{
     engine::{MAX_MEMORIES, MAX_TABLES},
     limits::StructureLimits,
 };
+
+/// The first bytes of component and instance types, the only ones that contain other component types.
+const WITH_DECLARATIONS: [u8; 2] = [0x41, 0x42];
+/// The first byte of a declaration, within one of those, of another component type.
+const DECLARES_TYPE: u8 = 0x01;
 
 /// A component has more of something than is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -36,7 +40,7 @@ pub struct TooMuch {
 /// If it has too many of something, or is malformed.
 pub(crate) fn check(bytes: &[u8], limits: &StructureLimits) -> Result<(), CompileError> {
     let mut count =
-        Count { limits, functions: 0, types: 0, tables: 0, table_elements: 0, memories: 0, open: Vec::new() };
+        Count { bytes, limits, functions: 0, types: 0, tables: 0, table_elements: 0, memories: 0, open: Vec::new() };
     for payload in Parser::new(0).parse_all(bytes) {
         count.payload(payload?)?;
     }
@@ -44,6 +48,8 @@ pub(crate) fn check(bytes: &[u8], limits: &StructureLimits) -> Result<(), Compil
 }
 
 struct Count<'a> {
+    /// The whole file.
+    bytes: &'a [u8],
     limits: &'a StructureLimits,
     functions: u64,
     types: u64,
@@ -80,9 +86,9 @@ impl Count<'_> {
                 }
             }
             Payload::ComponentTypeSection(section) => {
-                for component in section {
-                    self.types(of_component(&component?))?;
-                }
+                let range = section.range();
+                let at = range.start;
+                self.component_types(BinaryReader::new(self.bytes.get(range).unwrap_or_default(), at))?;
             }
             Payload::TableSection(section) => {
                 for table in section {
@@ -144,6 +150,36 @@ impl Count<'_> {
     fn types(&mut self, more: usize) -> Result<(), CompileError> {
         self.types += more as u64;
         at_most("types", self.types, self.limits.types, "policy.limits.types")
+    }
+
+    /// Counts the types of a section without recursion: the parser calls itself for each level of types within types,
+    /// of which a small file can contain more than a stack has room for.
+    fn component_types(&mut self, mut section: BinaryReader<'_>) -> Result<(), CompileError> {
+        // How many entries of the section, and of each type being read, are left; the innermost last.
+        let mut open = vec![section.read_var_u32()?];
+        while let Some(left) = open.last_mut() {
+            if *left == 0 {
+                open.pop();
+                continue;
+            }
+            *left -= 1;
+            if open.len() > 1 {
+                if next_byte(&section)? != DECLARES_TYPE {
+                    self.types(of_declared(&section.read::<ComponentTypeDeclaration<'_>>()?))?;
+                    continue;
+                }
+                section.read_u8()?;
+            }
+            self.types(1)?;
+            if WITH_DECLARATIONS.contains(&next_byte(&section)?) {
+                at_most("levels of types", open.len() as u64, self.limits.nesting, "policy.limits.nesting")?;
+                section.read_u8()?;
+                open.push(section.read_var_u32()?);
+            } else {
+                section.read::<ComponentType<'_>>()?;
+            }
+        }
+        Ok(())
     }
 
     fn table(&mut self, elements: u64) -> Result<(), CompileError> {
@@ -228,28 +264,15 @@ fn of_module(declared: &ModuleTypeDeclaration<'_>) -> usize {
     }
 }
 
-fn of_component(component: &ComponentType<'_>) -> usize {
-    match component {
-        ComponentType::Component(declared) => declared.iter().map(of_declared).sum::<usize>() + 1,
-        ComponentType::Instance(declared) => declared.iter().map(of_instance).sum::<usize>() + 1,
-        _ => 1,
-    }
-}
-
 fn of_declared(declared: &ComponentTypeDeclaration<'_>) -> usize {
     match declared {
         ComponentTypeDeclaration::CoreType(core) => of_core(core),
-        ComponentTypeDeclaration::Type(component) => of_component(component),
         _ => 1,
     }
 }
 
-fn of_instance(declared: &InstanceTypeDeclaration<'_>) -> usize {
-    match declared {
-        InstanceTypeDeclaration::CoreType(core) => of_core(core),
-        InstanceTypeDeclaration::Type(component) => of_component(component),
-        _ => 1,
-    }
+fn next_byte(reader: &BinaryReader<'_>) -> Result<u8, CompileError> {
+    Ok(reader.clone().read_u8()?)
 }
 
 fn at_most(what: &'static str, count: u64, limit: u64, setting: &'static str) -> Result<(), CompileError> {
@@ -337,6 +360,33 @@ mod tests {
             within(20_001),
         ] {
             assert!(checked(&text).contains("types, more than the 20000 that are allowed"), "{}", checked(&text));
+        }
+    }
+
+    /// Instance or component types within each other; the innermost is missing unless it is `closed`.
+    fn types_within_types(levels: u8, kind: u8, closed: bool) -> Vec<u8> {
+        let mut section = vec![1_u8];
+        section.extend([kind, 1, DECLARES_TYPE].repeat(usize::from(levels) - 1));
+        if closed {
+            section.extend([kind, 0]);
+        }
+        let mut component = b"\0asm\x0d\0\x01\0\x07".to_vec();
+        component.push(u8::try_from(section.len()).expect("less than 128 bytes"));
+        component.extend(section);
+        component
+    }
+
+    #[test]
+    fn types_within_types_are_not_read_deeper_than_allowed() {
+        for kind in WITH_DECLARATIONS {
+            let checked =
+                |levels, closed| check(&types_within_types(levels, kind, closed), &StructureLimits::default());
+            assert!(checked(32, true).is_ok());
+            assert!(matches!(checked(32, false), Err(CompileError::Invalid { .. })));
+            for closed in [true, false] {
+                let error = checked(34, closed).expect_err("34 levels").to_string();
+                assert_eq!(error, "it has 33 levels of types, more than the 32 that are allowed");
+            }
         }
     }
 

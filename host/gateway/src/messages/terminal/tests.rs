@@ -242,7 +242,7 @@ fn what_libraries_say_is_translated_and_numbers_stand_apart() {
         ("file is not a database", "這個檔案不是資料庫"),
         ("unexpected end-of-file (at offset 0x5b9)", "檔案還沒完就結束了（位置 0x5b9）"),
         ("line 3: string values must be quoted, expected literal string", "第 3 行：文字值要加引號"),
-        ("policy `strict 1.0.0` skipped: trap", "略過策略 `strict 1.0.0`：trap"),
+        ("policy `strict` logged: trap", "策略 `strict` 的記錄：trap"),
         ("`a` is -1, not a string", "`a` 是 -1，不是文字"),
     ];
     for (english, expected) in cases {

@@ -40,6 +40,13 @@ impl RunningExperiment {
                 let policies = arm.policies.as_ref().unwrap_or(&serving);
                 // What fails here suspends no policy that decides, and no layer below is taken for the shadow.
                 let decision = policies.stack().without_breakers().prune(&acted.transcript, acted.input);
+                for record in &decision.records {
+                    record.pass_on_log();
+                    if let Some(reason) = record.outcome.reason() {
+                        let (policy, sha256) = (&record.policy.name, &record.policy.sha256);
+                        tracing::warn!(shadow = %arm.name, policy, sha256, reason, "policy failed");
+                    }
+                }
                 let event = Event::ExperimentShadow {
                     session: acted.session.clone(),
                     shadow: arm.name.to_string(),
