@@ -1,6 +1,6 @@
 //! How much of a message is kept, and from which end.
 
-use pmk_policy_sdk::{Cap, CapVerdict, Incoming};
+use pmk_policy_sdk::{Cap, CapVerdict, Incoming, level, log};
 
 use crate::{
     Caps, cut,
@@ -31,7 +31,12 @@ impl Cap for Caps {
 
 /// The cap in characters: by name, otherwise by kind.
 fn allowed(incoming: &Incoming) -> u32 {
-    names::cap_of(&settings::BY_NAME.value(), &incoming.name()).unwrap_or_else(|| settings::CAPS.of(incoming)).max(1)
+    let list = settings::BY_NAME.value();
+    let (by_name, unread) = names::cap_of(&list, &incoming.name());
+    for word in unread {
+        log(level::WARN, &format!("`{word}` in `by-name` is not `NAME=CHARACTERS`"));
+    }
+    by_name.unwrap_or_else(|| settings::CAPS.of(incoming)).max(1)
 }
 
 /// How much of it is for the end: a log has errors at its end, a table its columns at its start.

@@ -1,9 +1,12 @@
 //! The decisions of caps, run natively.
 
 use caps::Caps;
-use pmk_policy_sdk::testing::{
-    Harness,
-    core::{CapVerdict, Origin},
+use pmk_policy_sdk::{
+    level,
+    testing::{
+        Harness,
+        core::{CapVerdict, Origin},
+    },
 };
 
 fn cap(kind: Origin, name: &str, content: &str) -> (String, String) {
@@ -50,4 +53,12 @@ fn a_table_keeps_its_header_and_a_log_its_end() {
 fn a_name_goes_before_its_kind() {
     let (head, tail) = cap(Origin::ToolResult, "grep", &"words and words ".repeat(50));
     assert_eq!((head.chars().count(), tail.chars().count()), (27, 13));
+}
+
+#[test]
+fn a_word_that_sets_no_cap_is_told() {
+    let harness = Harness::<Caps>::new().with("by-name", "grep=8k *.log:20000, find=30");
+    assert_eq!(harness.cap(Origin::ToolResult, "grep", "found", 100_000), CapVerdict::Keep);
+    let told = ["grep=8k", "*.log:20000"].map(|word| format!("`{word}` in `by-name` is not `NAME=CHARACTERS`"));
+    assert_eq!(harness.log(), told.map(|line| (level::WARN, line)));
 }

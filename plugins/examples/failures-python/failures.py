@@ -40,9 +40,18 @@ def least_missed(transcript, excess: int, failures: tuple[str, ...]) -> list[Par
     return sorted(going)
 
 
+def stored_end(transcript) -> int:
+    """Where the stored turns end."""
+    # What came with the new message (origin 7) or was found (10) or recalled (11) for it precedes it and stays.
+    end = transcript.current()
+    while end > transcript.seed_end() and transcript.origins(end - 1, end)[0] in (7, 10, 11):
+        end -= 1
+    return end
+
+
 def parts_of(transcript) -> list[Part]:
     """What can go as a whole, oldest first: what stands between the seed and the first turn, then turn by turn."""
-    start, end = transcript.seed_end(), transcript.current()
+    start, end = transcript.seed_end(), stored_end(transcript)
     cuts = sorted(transcript.cuts(end, transcript.length()))
     bounds = sorted({start, end, *(cut for cut in cuts if cut > start)})
     parts = list(zip(bounds, bounds[1:]))

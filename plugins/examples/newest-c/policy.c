@@ -24,6 +24,25 @@ static uint64_t tokens(pmk_policy_context_borrow_transcript_t transcript, uint32
   return sum;
 }
 
+static uint8_t origin(pmk_policy_context_borrow_transcript_t transcript, uint32_t index) {
+  prune_policy_list_u8_t one;
+  pmk_policy_context_method_transcript_origins(transcript, index, index + 1, &one);
+  uint8_t code = one.len > 0 ? one.ptr[0] : 0;
+  prune_policy_list_u8_free(&one);
+  return code;
+}
+
+// Where the stored turns end.
+static uint32_t stored_end(pmk_policy_context_borrow_transcript_t transcript, uint32_t seed_end) {
+  // What came with the new message (origin 7) or was found (10) or recalled (11) for it precedes it and stays.
+  uint32_t end = pmk_policy_context_method_transcript_current(transcript);
+  for (; end > seed_end; end--) {
+    uint8_t code = origin(transcript, end - 1);
+    if (code != 7 && code != 10 && code != 11) break;
+  }
+  return end;
+}
+
 void exports_pmk_policy_prune_prune(exports_pmk_policy_prune_borrow_transcript_t transcript,
                                     exports_pmk_policy_prune_borrow_budget_t budget,
                                     exports_pmk_policy_prune_borrow_plan_t plan) {
@@ -31,15 +50,15 @@ void exports_pmk_policy_prune_prune(exports_pmk_policy_prune_borrow_transcript_t
   if (pmk_policy_context_method_plan_tokens(plan) <= limit) return;
 
   uint32_t seed_end = pmk_policy_context_method_transcript_seed_end(transcript);
-  uint32_t current = pmk_policy_context_method_transcript_current(transcript);
+  uint32_t end = stored_end(transcript, seed_end);
   uint32_t length = pmk_policy_context_method_transcript_length(transcript);
   uint64_t used = pmk_policy_context_method_budget_marker_tokens(budget) + tokens(transcript, 0, seed_end) +
-                  tokens(transcript, current, length);
+                  tokens(transcript, end, length);
 
   // Where the turns begin, the newest first.
   prune_policy_list_u32_t cuts;
-  pmk_policy_context_method_transcript_cuts(transcript, current, pmk_policy_context_method_transcript_turns(transcript), &cuts);
-  uint32_t oldest_kept = current;
+  pmk_policy_context_method_transcript_cuts(transcript, end, pmk_policy_context_method_transcript_turns(transcript), &cuts);
+  uint32_t oldest_kept = end;
   for (size_t at = 0; at < cuts.len; at++) {
     used += tokens(transcript, cuts.ptr[at], oldest_kept);
     if (used > limit) break;

@@ -9,21 +9,24 @@ const ROOM: [u64; 3] = [100, 75, 40];
 
 impl Prune for Recall {
     fn prune(transcript: &Transcript, budget: &Budget, plan: &Plan) {
-        let shown = transcript.stored_end()..transcript.current();
-        let recalled = transcript.origins(shown.start, shown.end).contains(&origin::RECALL);
+        let (stored_end, current) = (transcript.stored_end(), transcript.current());
+        let beside = transcript.origins(stored_end, current);
+        let recalled = beside.contains(&origin::RECALL);
         if recalled && transcript.total_tokens() <= budget.limit() {
             // A further call of the same turn keeps the block that the first one was shown.
             return;
         }
         window::prune(transcript, budget, plan);
         if recalled && plan.tokens() > budget.limit() {
-            plan.remove(shown.start, shown.end);
+            // What came with the question precedes what was found and recalled for it, and stays.
+            let attached = beside.iter().take_while(|&&origin| origin == origin::ATTACHMENT).count() as u32;
+            plan.remove(stored_end + attached, current);
         }
         if plan.tokens() > budget.limit() {
             plan.keep_current_turn(transcript, budget);
             return;
         }
-        let has_question = transcript.current() < transcript.length();
+        let has_question = current < transcript.length();
         if recalled || !has_question || transcript.archived() == 0 || quotes::most() == 0 {
             return;
         }

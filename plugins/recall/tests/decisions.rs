@@ -144,6 +144,14 @@ fn a_further_call_gives_the_block_up_before_the_turn_is_cut() {
 }
 
 #[test]
+fn a_further_call_that_gives_the_block_up_keeps_what_came_with_the_question() {
+    let block = Message::text(Role::User, Origin::Recall, "recalled ".repeat(1_500));
+    let attached = Conversation::new().attached("the list of clubs").message(block);
+    let applied = prune(&attached.ask("so?").tool("cat", &"line ".repeat(3_000)).transcript(), LIMIT);
+    assert_eq!((applied.removed.as_slice(), applied.replaced.len()), (&[1][..], 0));
+}
+
+#[test]
 fn a_last_turn_that_is_too_large_stays_in_part() {
     let conversation = Conversation::new().turn("look at it all", "yes").tool("cat", &"endless ".repeat(20_000));
     let applied = prune(&conversation.answer("so it is").ask("and now?").transcript(), 4_000);

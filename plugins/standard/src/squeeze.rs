@@ -1,6 +1,6 @@
 //! Plans for when even the last turn is too large: increasingly harsh drafts, of which the first that fits is used.
 
-use pmk_policy_sdk::{Budget, Plan, Row, Rows, Transcript, tokens_of};
+use pmk_policy_sdk::{Budget, Plan, Row, Rows, Transcript, origin, tokens_of};
 
 use crate::results::Shape;
 
@@ -47,6 +47,8 @@ struct Squeeze<'t> {
     seed_may_go: bool,
     /// The most recent stored turn.
     last: Rows,
+    /// What came with the new message.
+    attached: Vec<Row>,
     /// The messages that the host shows only for the new message.
     shown: Vec<Row>,
     /// The new message and what its turn has produced so far.
@@ -57,6 +59,8 @@ struct Squeeze<'t> {
 /// itself is too large, and only the host can report that.
 pub fn fit(transcript: &Transcript, budget: &Budget, plan: &Plan) {
     let last = transcript.segments().next().filter(|segment| segment.turns() > 0);
+    let beside = transcript.rows(transcript.stored_end(), transcript.current());
+    let (attached, shown) = beside.into_iter().partition(|row| row.origin == origin::ATTACHMENT);
     let squeeze = Squeeze {
         transcript,
         plan,
@@ -65,7 +69,8 @@ pub fn fit(transcript: &Transcript, budget: &Budget, plan: &Plan) {
         seed: transcript.rows(0, transcript.seed_end()),
         seed_may_go: budget.seed_may_go() && transcript.seed_end() > 0,
         last: last.map(|segment| segment.rows).unwrap_or_default(),
-        shown: transcript.rows(transcript.stored_end(), transcript.current()),
+        attached,
+        shown,
         current: transcript.rows(transcript.current(), transcript.length()),
     };
     let fits = squeeze.keeping_last_turn() || squeeze.keeping_current_turn();
@@ -106,22 +111,41 @@ impl Squeeze<'_> {
         })
     }
 
-    /// Removes every stored turn and what is shown beside the new message, shrinks the results of the current turn,
-    /// removes its oldest tool groups, and at last shortens everything beside the new message, the seed last.
+    /// Removes every stored turn, then what is shown beside the new message, and what came with it only if nothing else
+    /// is enough: a person has just sent it.
     fn keeping_current_turn(&self) -> bool {
         let mut draft = Draft { cut: self.transcript.stored_end(), ..Draft::default() };
         if self.try_out(&draft) {
             return true;
         }
-        draft.removed = self.shown.iter().map(|row| row.index).collect();
+        draft.removed = indexes(&self.shown);
+        if self.shrinking(draft.clone(), &self.attached) {
+            return true;
+        }
+        draft.removed = [indexes(&self.attached), draft.removed].concat();
+        !self.attached.is_empty() && self.shrinking(draft, &[])
+    }
+
+    /// Shrinks the results of the current turn, shortens what came with the new message, removes the oldest tool
+    /// groups, and at last shortens everything beside the new message, the seed last.
+    fn shrinking(&self, mut draft: Draft, attached: &[Row]) -> bool {
         if self.try_out(&draft) {
             return true;
         }
-        draft.shortened = self.results(&self.current);
+        let results = self.results(&self.current);
+        draft.shortened = results.clone();
         if self.try_out(&draft) {
             return true;
         }
         if self.tried_without_seed(&mut draft) {
+            return true;
+        }
+        let fits = !attached.is_empty()
+            && LENGTHS.into_iter().any(|length| {
+                draft.shortened = [heads(attached, length), results.clone()].concat();
+                self.try_out(&draft)
+            });
+        if fits {
             return true;
         }
         if self.is_too_large_alone(0) {
@@ -131,15 +155,12 @@ impl Squeeze<'_> {
             draft.removed.extend(self.groups(&self.current).concat());
             draft.removed.sort_unstable();
         }
-        let brought_in: Vec<u32> = self.current.iter().skip(1).map(|row| row.index).collect();
-        let seed: Vec<u32> = self.seed.iter().map(|row| row.index).collect();
-        let shorten =
-            |indexes: &[u32], length| indexes.iter().map(move |&index| (index, length, 0)).collect::<Vec<_>>();
+        let brought_in = self.current.get(1..).unwrap_or_default();
         LENGTHS.into_iter().any(|length| {
-            draft.shortened = shorten(&brought_in, length);
+            draft.shortened = [heads(attached, 0), heads(brought_in, length)].concat();
             self.try_out(&draft)
         }) || LENGTHS.into_iter().any(|length| {
-            draft.shortened = [shorten(&seed, length), shorten(&brought_in, 0)].concat();
+            draft.shortened = [heads(&self.seed, length), heads(attached, 0), heads(brought_in, 0)].concat();
             self.try_out(&draft)
         })
     }
@@ -206,7 +227,7 @@ impl Squeeze<'_> {
         let with_last = self.last.first().is_some_and(|first| first.index == draft.cut);
         let last = if with_last { &self.last[..] } else { &[] };
         let stays = |row: &&Row| draft.removed.binary_search(&row.index).is_err();
-        let rows = seed.iter().chain(last).chain(&self.shown).chain(&self.current).filter(stays);
+        let rows = seed.iter().chain(last).chain(&self.attached).chain(&self.shown).chain(&self.current).filter(stays);
         rows.map(|row| draft.cost_of(row, shortened)).sum()
     }
 
@@ -233,4 +254,13 @@ impl Squeeze<'_> {
         }
         self.plan.tokens() <= self.limit
     }
+}
+
+fn indexes(rows: &[Row]) -> Vec<u32> {
+    rows.iter().map(|row| row.index).collect()
+}
+
+/// Messages that are shortened to so many characters of their start.
+fn heads(rows: &[Row], length: u32) -> Vec<(u32, u32, u32)> {
+    rows.iter().map(|row| (row.index, length, 0)).collect()
 }

@@ -17,11 +17,19 @@ export function allowance(channels, channel, otherwise) {
 /** How many turns are looked at in one read. */
 const STEP = 64;
 
+/** Where the stored turns end. */
+function storedEnd(transcript) {
+  // What came with the new message (origin 7) or was found (10) or recalled (11) for it precedes it and stays.
+  let end = transcript.current();
+  while (end > transcript.seedEnd() && [7, 10, 11].includes(transcript.origins(end - 1, end)[0])) end -= 1;
+  return end;
+}
+
 /** Where the newest turns begin that together have no more characters than `chars` and fit `room` tokens beside the rest. */
 export function oldestKept(transcript, room, chars) {
-  const current = transcript.current();
-  room -= sum(transcript.tokens(0, transcript.seedEnd())) + sum(transcript.tokens(current, transcript.length()));
-  let oldest = current;
+  const end = storedEnd(transcript);
+  room -= sum(transcript.tokens(0, transcript.seedEnd())) + sum(transcript.tokens(end, transcript.length()));
+  let oldest = end;
   for (;;) {
     const cuts = transcript.cuts(oldest, STEP);
     for (const cut of cuts) {

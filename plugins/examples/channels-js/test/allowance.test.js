@@ -13,19 +13,24 @@ test('what makes no sense is told', () => {
   assert.deepEqual(allowance('incidents 7=x =3 a=1', 'a', 5), [1, ['incidents', '7=x', '=3']]);
 });
 
-/** So many turns of 2 messages after a seed pair, and a question; each message of 10 tokens and 40 characters. */
-function conversation(turns) {
-  const current = 2 + 2 * turns;
-  const column = (value) => (start, end) => new Uint32Array(Math.max(0, end - start)).fill(value);
+/**
+ * So many turns of 2 messages after a seed pair, and a question; before it, for its sake, messages of the origins `shown`.
+ * Each message has 10 tokens and 40 characters.
+ */
+function conversation(turns, shown = []) {
+  const end = 2 + 2 * turns;
+  const origins = [...new Array(end).fill(1), ...shown, 1];
+  const column = (value) => (from, to) => new Uint32Array(Math.max(0, to - from)).fill(value);
   return {
-    length: () => current + 1,
+    length: () => origins.length,
     tokens: column(10),
     chars: column(40),
+    origins: (from, to) => Uint8Array.from(origins.slice(from, to)),
     seedEnd: () => 2,
-    current: () => current,
+    current: () => end + shown.length,
     cuts: (before, max) => {
       const starts = [];
-      for (let at = before - 2; at >= 2 && starts.length < max; at -= 2) starts.push(at);
+      for (let at = Math.min(before, end) - 2; at >= 2 && starts.length < max; at -= 2) starts.push(at);
       return Uint32Array.from(starts);
     },
   };
@@ -39,4 +44,11 @@ test('the newest turns stay that have no more characters', () => {
 
 test('and no more than fit', () => {
   assert.equal(oldestKept(conversation(200), 30 + 20 * 3, 1_000_000), 2 + 2 * 197);
+});
+
+test('what came with the question stays with it', () => {
+  const shown = [7, 10, 11];
+  assert.equal(oldestKept(conversation(200, shown), 60 + 20 * 3, 1_000_000), 2 + 2 * 197);
+  assert.equal(oldestKept(conversation(200, shown), 60, 1_000_000), 2 + 2 * 200);
+  assert.equal(oldestKept(conversation(200, shown), 1_000_000, 80), 2 + 2 * 199);
 });

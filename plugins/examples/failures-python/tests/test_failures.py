@@ -4,23 +4,25 @@ from failures import beginnings, least_missed, parts_of
 
 
 class Conversation:
-    """Turns of a question, a call, its result and an answer, each of 10 tokens, after a seed pair; and a question."""
+    """Turns of a question, a call, its result and an answer, each of 10 tokens, after a seed pair; and a question; before
+    it, for its sake, messages of the origins `shown`."""
 
-    def __init__(self, *results: str):
+    def __init__(self, *results: str, shown: bytes = b""):
         self.results = results
+        self.shown = shown
         self.end = 2 + 4 * len(results)
 
     def length(self) -> int:
-        return self.end + 1
+        return self.current() + 1
 
     def current(self) -> int:
-        return self.end
+        return self.end + len(self.shown)
 
     def seed_end(self) -> int:
         return 2
 
     def cuts(self, before: int, most: int) -> list[int]:
-        return list(range(before - 4, 1, -4))[:most]
+        return [cut for cut in range(self.end - 4, 1, -4) if cut < before][:most]
 
     def tokens(self, start: int, end: int) -> list[int]:
         return [10] * (end - start)
@@ -29,7 +31,7 @@ class Conversation:
         return bytes(8 if at >= 2 and at % 4 == 0 else 0 for at in range(start, end))
 
     def origins(self, start: int, end: int) -> bytes:
-        return bytes([1] * (end - start))
+        return (bytes([1] * self.end) + self.shown + bytes([1]))[start:end]
 
     def text(self, index: int, start: int, most: int) -> str:
         return self.results[(index - 2) // 4][start : start + most]
@@ -41,6 +43,11 @@ FAILURES = beginnings("error, Traceback")
 class LeastMissed(unittest.TestCase):
     def test_parts_cover_what_is_stored(self):
         self.assertEqual(parts_of(Conversation("a", "b")), [(2, 6), (6, 10)])
+
+    def test_what_came_with_the_question_stays_with_it(self):
+        shown = bytes([7, 10, 11])
+        self.assertEqual(parts_of(Conversation("a", "b", shown=shown)), [(2, 6), (6, 10)])
+        self.assertEqual(parts_of(Conversation(shown=shown)), [])
 
     def test_failed_turns_go_first(self):
         conversation = Conversation("fine", " ERROR: no such file", "fine", "Traceback (most recent call last)")

@@ -20,9 +20,13 @@ impl Describe for Halves {
 
 impl Prune for Halves {
     fn prune(transcript: &Transcript, budget: &Budget, plan: &Plan) {
+        let (begin, mut stored_end) = (transcript.seed_end(), transcript.current());
+        // What came with the new message (origin 7) or was found (10) or recalled (11) for it precedes it and stays.
+        while begin < stored_end && matches!(transcript.origins(stored_end - 1, stored_end)[..], [7 | 10 | 11]) {
+            stored_end -= 1;
+        }
         // Where the stored turns begin, the newest first.
-        let mut turns = transcript.cuts(transcript.current(), transcript.turns());
-        let (begin, stored_end) = (transcript.seed_end(), transcript.current());
+        let mut turns = transcript.cuts(stored_end, transcript.turns());
         while plan.tokens() > budget.limit() && begin < stored_end {
             turns.truncate(turns.len() / 2);
             let oldest_kept = turns.last().copied().unwrap_or(stored_end);

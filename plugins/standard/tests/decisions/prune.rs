@@ -166,6 +166,31 @@ fn what_is_shown_for_the_new_message_stays_longer_than_stored_turns() {
 }
 
 #[test]
+fn what_came_with_the_new_message_goes_after_what_is_shown_for_it_and_is_shortened_first() {
+    let atoms = Message::text(Role::User, Origin::Retrieval, long());
+    let transcript = turns(2).attached(&long()).message(atoms).ask("and now?").transcript();
+    let bare = prune(&turns(2).ask("and now?").transcript(), 1_000).expect("accepted");
+    assert_eq!(bare.kept, [0, 1, 6]);
+    let cases: [(u64, &[u32], &[u32]); 4] = [
+        (3_000, &[0, 1, 6, 7, 8], &[]),
+        (1_600, &[0, 1, 6, 8], &[]),
+        (700, &[0, 1, 6, 8], &[6]),
+        (bare.tokens_after, &[0, 1, 8], &[]),
+    ];
+    for (limit, kept, shortened) in cases {
+        let applied = prune(&transcript, limit).expect("accepted");
+        assert_eq!((applied.kept.as_slice(), replaced(&applied).as_slice()), (kept, shortened), "{limit}");
+    }
+}
+
+#[test]
+fn results_of_the_current_turn_shrink_before_what_came_with_its_question_goes() {
+    let transcript = turns(1).attached(&long()).ask("and now?").tool("grep", &long().repeat(5)).transcript();
+    let applied = prune(&transcript, 3_500).expect("accepted");
+    assert_eq!((applied.kept.as_slice(), replaced(&applied)), (&[0, 1, 4, 5, 6, 7][..], vec![7]));
+}
+
+#[test]
 fn the_seed_goes_only_where_the_operator_allows_it() {
     let transcript = Conversation::new().seed(&long().repeat(4)).ask("why?").transcript();
     let applied = prune(&transcript, 3_000).expect("accepted");
