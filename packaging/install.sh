@@ -75,7 +75,10 @@ fetch() {
         if command -v curl >/dev/null; then
             curl -fsSL --proto-redir =https -o "$scratch/$1" "$from/$1"
         elif command -v wget >/dev/null; then
-            wget -q --max-redirect=0 -O "$scratch/$1" "$from/$1"
+            wget -q --max-redirect=0 -O "$scratch/$1" "$from/$1" ||
+                fail "cannot download $from/$1 with wget" "無法用 wget 下載 $from/$1" \
+                    "wget may follow no redirect here: install curl, or download the files by hand and say --from DIR" \
+                    "這裡不允許 wget 跟隨轉址：請安裝 curl，或自行下載檔案，再用 --from DIR"
         else
             fail "neither curl nor wget is there" "沒有 curl，也沒有 wget" \
                 "download the files by hand, and say --from DIR" "請自行下載檔案，再用 --from DIR"

@@ -74,6 +74,9 @@ fn what_would_be_erased_is_shown_and_a_key_that_does_not_exist_erases_nothing() 
 fn a_conversation_with_a_message_that_is_not_answered_yet_is_not_erased() {
     let home = two();
     store(&home).execute("UPDATE inbox SET message = '{}' WHERE event_id = 'Ev1'", []).expect("an open message");
+    let shown = home.run(&["--json", "sessions", "erase", KEY, "console:dm:U2", "--dry-run"], "").ok().json();
+    let why = format!("`{KEY}` has messages that are not answered yet");
+    assert_eq!(shown, json!({"would_erase": ["console:dm:U2"], "would_keep": [{"key": KEY, "why": why}]}));
     let failed = home.run(&["sessions", "erase", KEY, "console:dm:U2"], "");
     assert_eq!(failed.status.code(), Some(1));
     assert_eq!(

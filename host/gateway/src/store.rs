@@ -132,7 +132,7 @@ pub use receipt::{Before, Budget, Calibrated, Decider, Digest, FoundAtom, Layer,
 pub use receipts::Replayable;
 pub use reset::{Cut, TURN_WAIT};
 pub use restore::Restored;
-pub use retention::ErasedConversation;
+pub use retention::{ErasedConversation, Erasing};
 pub use sent_arms::{ExperimentId, SentArm};
 pub use types::{
     Answered, BeginOutcome, Begun, CalledOff, CaseEntry, EscalationUpdate, FoldEdit, Hold, Lease, Live, LiveEntry,

@@ -181,13 +181,17 @@ async fn answer(
     let (work, outcome) = made?;
     // If it cannot be stored, people may call the question off before it is asked again.
     let (attempt, unsent) = (Box::new(record::given_up(&work)), act::unsent(&work));
-    let recorded = match shown {
-        Ok(_) => record::record(services, work, outcome, learnt, batch.after_given_up((*attempt).clone())).await,
-        Err(error) => Err(error),
+    let (recorded, is_stored) = match shown {
+        Ok(_) => {
+            let recorded =
+                record::record(services, work, outcome, learnt, batch.after_given_up((*attempt).clone())).await;
+            // After another failure, it may have been stored all the same.
+            let is_stored = !matches!(recorded, Err(TurnError::Store(StoreError::Changed)));
+            (recorded, is_stored)
+        }
+        Err(error) => (Err(error), false),
     };
-    // After another failure, it may have been stored all the same.
-    let is_changed = matches!(recorded, Err(TurnError::Store(StoreError::Changed)));
-    if let Some(asking) = unsent.filter(|_| is_changed) {
+    if let Some(asking) = unsent.filter(|_| !is_stored) {
         Box::pin(act::take_back(services, asking, 1)).await;
     }
     match &recorded {

@@ -2,11 +2,16 @@
 
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
+use jiff::SignedDuration;
+
 use crate::{
     ledger::Event,
     services::Services,
-    store::{StoreError, StoreErrorKind},
+    store::{Erasing, StoreError, StoreErrorKind},
 };
+
+/// A clock that is further ahead than this makes conversations look old.
+const CLOCK_ERROR: SignedDuration = SignedDuration::from_hours(1);
 
 const LOOK_EVERY: Duration = Duration::from_secs(60 * 60);
 
@@ -23,9 +28,16 @@ pub(super) async fn keep_erasing(services: Arc<Services>) {
 
 async fn erase(services: &Services, days: NonZeroU32) -> Result<(), StoreError> {
     let store = &services.store;
+    if services.front.clock_ahead().is_some_and(|ahead| ahead > CLOCK_ERROR) {
+        tracing::warn!("this machine's clock is ahead: no conversation is erased for its age");
+        return Ok(());
+    }
     let (mut erased, mut failed) = (Vec::new(), None);
     for key in store.idle_conversations(days.get(), services.now_ms()).await? {
-        match store.erase_conversation(&key, Duration::ZERO, services.now_ms()).await {
+        match store
+            .erase_conversation(&key, Erasing::Idle { days: days.get() }, Duration::ZERO, services.now_ms())
+            .await
+        {
             Ok(conversation) => erased.push(conversation),
             Err(error) if error.is_of_conversation() => {
                 tracing::debug!(%error, "a conversation is kept for longer");

@@ -10,7 +10,7 @@ use pmk_core::SessionKey;
 
 use super::{
     CalledOff, Store, StoreError, archive, codec,
-    early::{KEEP_EARLY, KEEP_STOP},
+    early::{CLEAR_STOP, KEEP_EARLY, KEEP_STOP},
     erase,
     error::Fault,
     escalations,
@@ -306,7 +306,9 @@ fn edit(conn: &Connection, pen: EventWriter, edit: &Edit, now_ms: i64) -> Result
                 Some(Addressing::Plain { names, .. }) => escalations::is_expected(conn, message, names)?,
                 _ => false,
             };
-        if is_for_us && !comes_alone {
+        if is_for_us && *comes_alone {
+            conn.prepare_cached(CLEAR_STOP)?.run([channel, ts])?;
+        } else if is_for_us {
             conn.prepare_cached(KEEP_EARLY)?.run(params![channel, ts, at, message.text, now_ms])?;
         }
         return Ok(Changed::Unknown);

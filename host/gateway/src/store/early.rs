@@ -1,5 +1,7 @@
 //! Changes to messages that arrive before the messages themselves: sockets do not preserve order.
 
+use std::time::Duration;
+
 use super::{
     error::Fault,
     sql::{Connection, OptionalExtension, PrefetchedRows},
@@ -18,10 +20,17 @@ pub(super) const KEEP_EARLY: &str =
 pub(super) const KEEP_STOP: &str = "INSERT INTO early_change (channel, ts, stopped_by, at) VALUES (?1, ?2, ?3, ?4)
      ON CONFLICT (channel, ts) DO UPDATE SET stopped_by = excluded.stopped_by, at = excluded.at
      WHERE early_change.edited_at IS NOT NULL OR early_change.stopped_by IS NOT NULL";
+/// What was edited since is asked.
+pub(super) const CLEAR_STOP: &str = "DELETE FROM early_change
+     WHERE channel = ?1 AND ts = ?2 AND edited_at IS NULL AND stopped_by IS NOT NULL";
 pub(super) const FIND_EARLY: &str =
     "SELECT edited_at, text, stopped_by, at FROM early_change WHERE channel = ?1 AND ts = ?2";
 pub(super) const TAKE_EARLY: &str = "DELETE FROM early_change WHERE channel = ?1 AND ts = ?2";
 pub(super) const CLEAR_EARLY: &str = "DELETE FROM early_change WHERE at <= ?1";
+
+/// For how long a stop counts: longer than a message takes that Slack delivers again, or that is read back soon after an
+/// outage. Later the message may have become a question by an edit.
+const STOPS_FOR: Duration = Duration::from_secs(60 * 60);
 
 /// A change to a message that arrived before the message.
 pub(super) enum Early {
@@ -50,7 +59,7 @@ pub(super) fn take(
     conn: &Connection,
     inbound: &Inbound,
     mut early: PrefetchedRows<'_>,
-    expired: i64,
+    (now_ms, expired): (i64, i64),
 ) -> Result<Option<Early>, Fault> {
     let found = early.query_row(|row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get::<_, i64>(3)?))).optional()?;
     let Some((at, text, stopped_by, came_at)) = found else { return Ok(None) };
@@ -58,8 +67,12 @@ pub(super) fn take(
         return Ok(None);
     }
     conn.prepare_cached(TAKE_EARLY)?.run([&inbound.reply_to.channel, &inbound.ts])?;
+    let counts = now_ms.saturating_sub(came_at) < STOPS_FOR.as_millis() as i64;
     Ok(Some(match (at, text, stopped_by) {
-        (Some(at), Some(text), stopped_by) => Early::Changed { edited: Some(EarlyEdit { text, at }), stopped_by },
+        (Some(at), Some(text), stopped_by) => {
+            Early::Changed { edited: Some(EarlyEdit { text, at }), stopped_by: stopped_by.filter(|_| counts) }
+        }
+        (_, _, Some(_)) if !counts => return Ok(None),
         (_, _, Some(stopped_by)) => Early::Changed { edited: None, stopped_by: Some(stopped_by) },
         (_, _, None) => Early::Deleted,
     }))

@@ -79,6 +79,9 @@ pub enum StoreError {
     /// The conversation has messages that are not answered yet.
     #[error("`{0}` has messages that are not answered yet")]
     Unanswered(SessionKey),
+    /// Somebody has written in a conversation that was to be erased because nobody had.
+    #[error("somebody has written in `{0}` meanwhile")]
+    NotIdle(SessionKey),
     /// A contact was asked in the conversation, and the answer did not come yet.
     #[error("`{0}` waits for a contact's answer")]
     AwaitsContact(SessionKey),
@@ -183,6 +186,7 @@ impl StoreError {
             | StoreError::Leased { .. }
             | StoreError::Unanswered(_)
             | StoreError::AwaitsContact(_)
+            | StoreError::NotIdle(_)
             | StoreError::LeaseLost { .. }
             | StoreError::Changed => StoreErrorKind::Passing,
             StoreError::Damaged { .. }
@@ -218,6 +222,7 @@ impl StoreError {
                 | StoreError::LeaseLost { .. }
                 | StoreError::Unanswered(_)
                 | StoreError::AwaitsContact(_)
+                | StoreError::NotIdle(_)
         )
     }
 
@@ -320,6 +325,7 @@ impl StoreError {
                 Some("run the same `pmk-host store copy` again: it continues where it stopped")
             }
             StoreError::Gone { .. }
+            | StoreError::NotIdle(_)
             | StoreError::NoDatabase { .. }
             | StoreError::Unusable { .. }
             | StoreError::WrongState { .. }

@@ -37,9 +37,10 @@ const PIECE: usize = 500;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// The conversations with content in which nobody has written since that moment, and in which everything is answered.
+/// The conversations with content in which nobody has written since that moment, as far as it is known, and in which
+/// everything is answered.
 const IDLE: &str = concat!(
-    "SELECT s.key FROM session s WHERE s.active_at < ?1 AND ",
+    "SELECT s.key FROM session s WHERE s.active_at < ?1 AND s.read_from IS NULL AND ",
     sessions::has_content!(),
     " AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.session_id = s.id AND i.message IS NOT NULL
           AND (i.parked_at IS NULL OR i.parked_told = 0))
@@ -57,6 +58,7 @@ const FORGET_ASKED: &str = "DELETE FROM escalation WHERE closed_at IS NOT NULL A
      AND CASE WHEN json_valid(marker)
          THEN CAST(json_extract(marker, '$.askedBy') AS BIGINT) IN (SELECT id FROM inbox WHERE session_id = ?1) END";
 const LAST_RECEIPT: &str = "SELECT max(turn_id) FROM receipt WHERE session_id = ?1";
+pub(super) const ACTIVE_SINCE: &str = "SELECT 1 FROM session WHERE id = ?1 AND active_at >= ?2";
 pub(super) const PROLONG: &str = "UPDATE session SET lease_until = ?3 WHERE id = ?1 AND lease_owner = ?2";
 pub(super) const UNANSWERED: &str = "SELECT 1 FROM inbox
      WHERE session_id = ?1 AND message IS NOT NULL AND (parked_at IS NULL OR parked_told = 0)";
@@ -80,6 +82,15 @@ pub(super) const FORGET_MESSAGE: &str = "DELETE FROM message WHERE id = ?1";
 pub(super) const FORGET_RECEIPTS: &str = "DELETE FROM receipt WHERE session_id = ?1 AND turn_id IN
      (SELECT turn_id FROM receipt WHERE session_id = ?1 AND turn_id <= ?2 ORDER BY turn_id DESC LIMIT ?3)";
 
+/// Which conversation is erased, and when.
+#[derive(Clone, Copy, Debug)]
+pub enum Erasing {
+    /// Whenever somebody has written in it.
+    Anyway,
+    /// Only if nobody has written in it for so many days.
+    Idle { days: u32 },
+}
+
 /// A conversation that was erased, up to its receipts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErasedConversation {
@@ -99,7 +110,7 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn idle_conversations(&self, days: u32, now_ms: i64) -> Result<Vec<SessionKey>, StoreError> {
-        let since_ms = now_ms.saturating_sub(i64::from(days) * DAY_MS);
+        let since_ms = since(days, now_ms);
         self.read(move |conn| {
             let mut statement = conn.prepare_cached(IDLE)?;
             let mut rows = statement.query([since_ms])?;
@@ -112,21 +123,35 @@ impl Store {
         .await
     }
 
+    /// Returns whether a conversation may be erased now.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSession`]; [`StoreError::Unanswered`] and [`StoreError::AwaitsContact`].
+    pub async fn may_be_erased(&self, key: &SessionKey) -> Result<(), StoreError> {
+        let key = key.clone();
+        self.read(move |conn| {
+            let session = sessions::find(conn, &key)?.ok_or_else(|| StoreError::UnknownSession(key.clone()))?;
+            refuse(conn, session, &key, Erasing::Anyway, 0)
+        })
+        .await
+    }
+
     /// Erases a conversation, up to its receipts, with which [`erase_receipts`](Store::erase_receipts) continues. Waits
     /// for up to `wait` for a turn that is under way.
     ///
     /// # Errors
-    /// [`StoreError::UnknownSession`]; [`StoreError::Unanswered`], [`StoreError::AwaitsContact`] and
-    /// [`StoreError::Leased`], then nothing was changed.
+    /// [`StoreError::UnknownSession`]; [`StoreError::Unanswered`], [`StoreError::AwaitsContact`],
+    /// [`StoreError::NotIdle`] and [`StoreError::Leased`], then nothing was changed.
     pub async fn erase_conversation(
         &self,
         key: &SessionKey,
+        erasing: Erasing,
         wait: Duration,
         now_ms: i64,
     ) -> Result<ErasedConversation, StoreError> {
         let started = Instant::now();
         let lease = self.lease(key, "pmk-host sessions erase", wait, now_ms).await?;
-        let erased = self.erase_leased(&lease, (started, now_ms)).await;
+        let erased = self.erase_leased(&lease, erasing, (started, now_ms)).await;
         // After a failure, the lease would expire by itself.
         let released = self.release(lease).await;
         let erased = erased?;
@@ -161,8 +186,17 @@ impl Store {
         Ok(())
     }
 
-    async fn erase_leased(&self, lease: &Lease, time: (Instant, i64)) -> Result<ErasedConversation, StoreError> {
-        let mut erased = self.write(leased(lease, self.windows(), time, erase_window)).await?;
+    async fn erase_leased(
+        &self,
+        lease: &Lease,
+        erasing: Erasing,
+        time: (Instant, i64),
+    ) -> Result<ErasedConversation, StoreError> {
+        let window = move |conn: &Connection, session, key: &SessionKey| {
+            refuse(conn, session, key, erasing, time.1)?;
+            erase_window(conn, session)
+        };
+        let mut erased = self.write(leased(lease, self.windows(), time, window)).await?;
         loop {
             let piece = |conn: &Connection, session, _: &SessionKey| erase_messages(conn, session);
             match self.write(leased(lease, self.windows(), time, piece)).await? {
@@ -229,8 +263,17 @@ fn said_in(conn: &Connection, session: i64, turns: RangeInclusive<i64>) -> Resul
     Ok(texts)
 }
 
-/// Erases what is not archived: from here on the model sees nothing of the conversation.
-fn erase_window(conn: &Connection, session: SessionId, key: &SessionKey) -> Result<ErasedConversation, Fault> {
+fn since(days: u32, now_ms: i64) -> i64 {
+    now_ms.saturating_sub(i64::from(days) * DAY_MS)
+}
+
+/// Refuses to erase a conversation in which somebody waits for something, or writes again.
+fn refuse(conn: &Connection, session: SessionId, key: &SessionKey, erasing: Erasing, now_ms: i64) -> Result<(), Fault> {
+    if let Erasing::Idle { days } = erasing
+        && conn.prepare_cached(ACTIVE_SINCE)?.exists(params![session.0, since(days, now_ms)])?
+    {
+        return Err(StoreError::NotIdle(key.clone()).into());
+    }
     if conn.prepare_cached(UNANSWERED)?.exists([session.0])? {
         return Err(StoreError::Unanswered(key.clone()).into());
     }
@@ -238,6 +281,11 @@ fn erase_window(conn: &Connection, session: SessionId, key: &SessionKey) -> Resu
     if conn.prepare_cached(AWAITS_CONTACT)?.exists(asked_here)? {
         return Err(StoreError::AwaitsContact(key.clone()).into());
     }
+    Ok(())
+}
+
+/// Erases what is not archived: from here on the model sees nothing of the conversation.
+fn erase_window(conn: &Connection, session: SessionId) -> Result<ErasedConversation, Fault> {
     for forget in [
         reset::EMPTY_LIVE,
         reset::FORGET_DROPPED,

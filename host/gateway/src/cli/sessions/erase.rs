@@ -9,7 +9,7 @@ use super::super::arguments::between;
 use crate::{
     cli::{change::record, context::Context, output::print_json},
     config::MOST_DAYS,
-    store::{ErasedConversation, Store, TURN_WAIT},
+    store::{ErasedConversation, Erasing, Store, TURN_WAIT},
 };
 
 /// The action in the admin log.
@@ -39,11 +39,13 @@ impl Erase {
             store.session(key).await?;
         }
         if self.dry_run {
-            return show(context, &keys);
+            return show(context, store, keys).await;
         }
+        let erasing = self.idle_days.map_or(Erasing::Anyway, |days| Erasing::Idle { days });
         let (mut erased, mut kept) = (Vec::new(), Vec::new());
         for key in keys {
-            let outcome = store.erase_conversation(&key, TURN_WAIT, clock::now_ms()).await.map_err(Failure::from);
+            let outcome =
+                store.erase_conversation(&key, erasing, TURN_WAIT, clock::now_ms()).await.map_err(Failure::from);
             match record(context, ACTION, &[&key.to_string()], outcome) {
                 Ok(conversation) => erased.push((key, conversation)),
                 Err(failure) => kept.push((key, failure)),
@@ -68,8 +70,7 @@ fn tell(
 ) -> Result<(), Failure> {
     if context.json {
         let erased: Vec<_> = erased.iter().map(|(key, erased)| document(key, *erased)).collect();
-        let kept: Vec<_> = kept.iter().map(|(key, failure)| json!({"key": key, "why": failure.message()})).collect();
-        return print_json(&json!({"erased": erased, "kept": kept}));
+        return print_json(&json!({"erased": erased, "kept": reasons(kept)}));
     }
     for (key, erased) in erased {
         say(context, key, *erased);
@@ -83,17 +84,33 @@ fn tell(
     Ok(())
 }
 
-fn show(context: &Context, keys: &[SessionKey]) -> Result<(), Failure> {
-    if context.json {
-        return print_json(&json!({"would_erase": keys}));
-    }
+/// Shows what would be erased, and why the rest would not.
+async fn show(context: &Context, store: &Store, keys: Vec<SessionKey>) -> Result<(), Failure> {
+    let (mut would_erase, mut would_keep) = (Vec::new(), Vec::new());
     for key in keys {
+        match store.may_be_erased(&key).await {
+            Ok(()) => would_erase.push(key),
+            Err(error) => would_keep.push((key, Failure::from(error))),
+        }
+    }
+    if context.json {
+        return print_json(&json!({"would_erase": would_erase, "would_keep": reasons(&would_keep)}));
+    }
+    for key in &would_erase {
         context.say(&format!("`{key}` would be erased"));
     }
-    if keys.is_empty() {
+    for (_, failure) in &would_keep {
+        context.notice(failure.message(), failure.advice());
+    }
+    if would_erase.is_empty() && would_keep.is_empty() {
         context.say("there is nothing to erase");
     }
     Ok(())
+}
+
+/// Why these conversations are kept.
+fn reasons(kept: &[(SessionKey, Failure)]) -> Vec<serde_json::Value> {
+    kept.iter().map(|(key, failure)| json!({"key": key, "why": failure.message()})).collect()
 }
 
 fn document(key: &SessionKey, erased: ErasedConversation) -> serde_json::Value {

@@ -701,4 +701,14 @@ async fn a_question_that_was_stopped_before_it_arrived_is_not_asked_unless_it_is
     deleted(&store, &at(4)).await;
     assert!(stopped(4).await);
     assert_eq!(store.accept(&written(4, "four"), NOW).await.unwrap(), None, "it is deleted");
+
+    // A message that was stopped an hour ago has become a question by an edit.
+    assert!(stopped(5).await);
+    let much_later = NOW + 60 * 60 * 1_000;
+    let inbox = store.accept(&written(5, "five"), much_later).await.unwrap().expect("a new message");
+    assert_eq!(ask(&store, inbox).await.called_off, None);
+    assert!(stopped(6).await);
+    store.edit(&Edit { comes_alone: true, ..edit(6, "six, as edited", 1) }, NOW).await.unwrap();
+    let inbox = say(&store, 6, "six, as edited").await;
+    assert_eq!(ask(&store, inbox).await.called_off, None);
 }

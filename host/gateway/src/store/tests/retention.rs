@@ -44,7 +44,7 @@ fn key(key: &str) -> SessionKey {
 }
 
 async fn erase(store: &Store, wanted: &str) -> Result<usize, StoreError> {
-    let erased = store.erase_conversation(&key(wanted), Duration::ZERO, NOW).await?;
+    let erased = store.erase_conversation(&key(wanted), Erasing::Anyway, Duration::ZERO, NOW).await?;
     store.erase_receipts(&[erased]).await?;
     Ok(erased.messages)
 }
@@ -150,7 +150,7 @@ async fn a_conversation_that_waits_for_an_answer_is_not_erased_and_one_with_park
     store.park(inbox, "a test", vec![], NOW).await.unwrap();
     assert_eq!(erase(&store, KEY).await, Err(StoreError::Unanswered(key(KEY))), "the person does not know it yet");
     store.parked_told(inbox).await.unwrap();
-    assert_eq!(store.erase_conversation(&key(KEY), Duration::ZERO, NOW).await.unwrap().parked, 1);
+    assert_eq!(store.erase_conversation(&key(KEY), Erasing::Anyway, Duration::ZERO, NOW).await.unwrap().parked, 1);
     assert_eq!(store.parked().await.unwrap().len(), 0);
     assert_eq!(columns_with(&home, "question"), []);
     assert_eq!(erase(&store, OTHER).await, Err(StoreError::UnknownSession(key(OTHER))));
@@ -181,7 +181,7 @@ async fn what_an_interruption_left_is_erased_by_the_next_attempt() {
     let store = open(&home);
     let turn = talk_of_zebras(&store).await;
     assert!(store.cancel_escalation("C1", "1.1", "U1", NOW).await.unwrap().is_some());
-    store.erase_conversation(&key(KEY), Duration::ZERO, NOW).await.unwrap();
+    store.erase_conversation(&key(KEY), Erasing::Anyway, Duration::ZERO, NOW).await.unwrap();
     assert_eq!(store.receipts_of_turn(turn.turn).await.unwrap().len(), 1);
     assert_eq!(store.idle_conversations(1, NOW + 2 * DAY_MS).await.unwrap(), [key(KEY)]);
     assert_eq!(erase(&store, KEY).await, Ok(0));
@@ -206,7 +206,7 @@ async fn a_turn_that_begins_before_the_receipts_are_erased_keeps_its_own() {
         open.turn
     };
     with_receipt("Ev1").await;
-    let erased = store.erase_conversation(&key(OTHER), Duration::ZERO, NOW).await.unwrap();
+    let erased = store.erase_conversation(&key(OTHER), Erasing::Anyway, Duration::ZERO, NOW).await.unwrap();
     let since = with_receipt("Ev2").await;
     store.erase_receipts(&[erased]).await.unwrap();
     assert_eq!(number(&home, "SELECT count(*) FROM receipt"), 1);
@@ -250,6 +250,36 @@ async fn a_contacts_answer_and_an_edit_are_content_too() {
         erase(&store, OTHER).await.unwrap();
     }
     assert_eq!(idle().await, []);
+}
+
+/// Listed as idle, a conversation was erased minutes later although somebody had written in it meanwhile.
+#[tokio::test]
+async fn a_conversation_in_which_somebody_writes_again_is_kept() {
+    let home = home();
+    let store = open(&home);
+    say(&store, KEY, "Ev1", "an old one", "indeed").await;
+    let later = NOW + 10 * DAY_MS;
+    assert_eq!(store.idle_conversations(9, later).await.unwrap(), [key(KEY)]);
+    let again = store.accept(&inbound(KEY, "Ev2"), later).await.unwrap().unwrap();
+    let turn = ask(&store, again).await;
+    let recorded = Recorded { revision: turn.live.revision, ..recorded("q", "a") };
+    store.record(turn.turn, recorded, later).await.unwrap();
+    store.finish(turn.turn, vec![(0, None)], vec![], later).await.unwrap();
+    let erased = store.erase_conversation(&key(KEY), Erasing::Idle { days: 9 }, Duration::ZERO, later).await;
+    assert_eq!(erased, Err(StoreError::NotIdle(key(KEY))));
+    assert_eq!(number(&home, "SELECT count(*) FROM message"), 4);
+}
+
+/// What was written while the gateway was down is read back only after the start.
+#[tokio::test]
+async fn a_conversation_that_is_still_to_be_read_back_is_not_idle() {
+    let home = home();
+    let store = open(&home);
+    say(&store, KEY, "Ev1", "an old one", "indeed").await;
+    asked(&home, |conn| conn.execute_batch("UPDATE session SET read_from = '1.0'").unwrap());
+    assert_eq!(store.idle_conversations(1, NOW + 10 * DAY_MS).await.unwrap(), []);
+    asked(&home, |conn| conn.execute_batch("UPDATE session SET read_from = NULL").unwrap());
+    assert_eq!(store.idle_conversations(1, NOW + 10 * DAY_MS).await.unwrap(), [key(KEY)]);
 }
 
 #[tokio::test]
