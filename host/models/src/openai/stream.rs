@@ -25,6 +25,9 @@ const MAX_ANSWER_BYTES: usize = 16 << 20;
 /// The maximum number of tool calls in an answer.
 const MAX_CALLS: usize = 128;
 
+/// The finish reasons of answers that their servers broke off: OpenRouter's, vLLM's, DeepSeek's and Zhipu's.
+const BROKEN_OFF: [&str; 4] = ["error", "abort", "insufficient_system_resource", "network_error"];
+
 /// An answer that is being received.
 #[derive(Debug, Default)]
 pub struct Assembly {
@@ -287,15 +290,23 @@ impl Assembly {
     /// What has begun stays so: an answer that was paid for is not asked for again like one that never came.
     fn finish(&mut self, finish_reason: &str) -> Result<Answer, ModelError> {
         let [text, refusal] = [&mut self.text, &mut self.refusal].map(std::mem::take);
-        if finish_reason == "content_filter" || (!refusal.is_empty() && text.is_empty()) {
+        // The second is Zhipu's.
+        let is_filtered = matches!(finish_reason, "content_filter" | "sensitive");
+        if is_filtered || (!refusal.is_empty() && text.is_empty()) {
             let message = if refusal.is_empty() { "its content filter intervened".into() } else { refusal };
             return Err(ModelError::Refused { message });
         }
-        if finish_reason == "error" {
+        if BROKEN_OFF.contains(&finish_reason) {
             let message = "it ended its answer with an error".to_owned();
             return Err(ModelError::Overloaded { retry_after: None, message });
         }
-        let is_cut = finish_reason == "length";
+        let cut = match finish_reason {
+            "length" | "max_tokens" => Some(Stop::MaxTokens),
+            // Mistral's and Zhipu's.
+            "model_length" | "model_context_window_exceeded" => Some(Stop::WindowFull),
+            _ => None,
+        };
+        let is_cut = cut.is_some();
         let mut blocks = Vec::new();
         // What looked like thoughts and does not end was none, unless they were broken off: by the limit, or for a call.
         let was_broken_off = is_cut || !self.calls.is_empty();
@@ -314,11 +325,7 @@ impl Assembly {
             blocks.push(Block::ToolUse { id, name: call.name, input });
         }
         let has_calls = blocks.iter().any(|block| matches!(block, Block::ToolUse { .. }));
-        let stop = match finish_reason {
-            "length" => Stop::MaxTokens,
-            _ if has_calls => Stop::ToolUse,
-            _ => Stop::End,
-        };
+        let stop = cut.unwrap_or(if has_calls { Stop::ToolUse } else { Stop::End });
         Ok(Answer { blocks, stop, usage: self.usage })
     }
 }

@@ -291,6 +291,25 @@ fn failures_inside_the_stream() {
     assert_eq!(class(&[event("[DONE]")]), "transport");
 }
 
+/// DeepSeek, Mistral, Zhipu and vLLM have finish reasons of their own, which were taken for `stop`.
+#[test]
+fn half_an_answer_was_taken_for_a_whole_one() {
+    let ended = |reason: &str| assemble(&[delta(json!({"content": "half"})), finish(reason), event("[DONE]")]);
+    for reason in ["error", "abort", "insufficient_system_resource", "network_error"] {
+        assert_eq!(ended(reason).expect_err(reason).class(), "overloaded", "{reason}");
+    }
+    assert_eq!(ended("sensitive").expect_err("a refusal").class(), "refused");
+    for (reason, stop) in [
+        ("length", Stop::MaxTokens),
+        ("max_tokens", Stop::MaxTokens),
+        ("model_length", Stop::WindowFull),
+        ("model_context_window_exceeded", Stop::WindowFull),
+    ] {
+        let answer = ended(reason).expect(reason).expect(reason);
+        assert_eq!((answer.stop, answer.blocks.len()), (stop, 1), "{reason}");
+    }
+}
+
 proptest! {
     #[test]
     fn an_answer_with_its_text_and_a_reason_to_stop_is_whole_whatever_else_is_missing(holes in holes::some()) {
