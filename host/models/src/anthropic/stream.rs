@@ -1,14 +1,14 @@
 //! Assembles the events of a streamed answer into the whole answer, or into the error instead of one.
 //!
 //! Proxies and compatible servers differ in details, all accepted here: blocks that are numbered otherwise, that begin or
-//! end unannounced, or of which several are open; `[DONE]` as the end; `null` for whatever is missing. Only a reason to
-//! stop makes an answer whole.
+//! end unannounced, or of which several are open; a call's whole input in its beginning; `[DONE]` as the end; `null`
+//! for whatever is missing. Only a reason to stop makes an answer whole.
 
 use std::borrow::Cow;
 
 use pmk_core::Block;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{
     Answer, ModelError, Stop, Usage, classify,
@@ -47,6 +47,8 @@ enum Part {
         id: String,
         name: String,
         json: String,
+        /// The input that came with the beginning, which counts if no piece of it follows.
+        announced: String,
     },
     /// Thinking, and block types introduced later: not part of the conversation.
     Ignored,
@@ -57,7 +59,7 @@ impl Part {
     fn whole(block: ContentBlock) -> Self {
         match block {
             ContentBlock::ToolUse { id, name, input } if !input.is_null() => {
-                Part::ToolUse { id, name, json: input.to_string() }
+                Part::ToolUse { id, name, json: input.to_string(), announced: String::new() }
             }
             block => Part::begun(block),
         }
@@ -67,14 +69,21 @@ impl Part {
     fn begun(block: ContentBlock) -> Self {
         match block {
             ContentBlock::Text { text } => Part::Text(text),
-            ContentBlock::ToolUse { id, name, .. } => Part::ToolUse { id, name, json: String::new() },
+            ContentBlock::ToolUse { id, name, input } => {
+                let is_empty = input.as_object().is_none_or(Map::is_empty);
+                let announced = if is_empty { String::new() } else { input.to_string() };
+                Part::ToolUse { id, name, json: String::new(), announced }
+            }
             ContentBlock::Unknown => Part::Ignored,
         }
     }
 
     /// A call of nothing is none.
     fn is_call(&self) -> bool {
-        matches!(self, Part::ToolUse { name, json, .. } if !(name.is_empty() && json.is_empty()))
+        match self {
+            Part::ToolUse { name, json, announced, .. } => [name, json, announced].iter().any(|part| !part.is_empty()),
+            Part::Text(_) | Part::Ignored => false,
+        }
     }
 
     fn is_said(&self) -> bool {
@@ -86,7 +95,7 @@ impl Part {
         match delta {
             Delta::Text { .. } => Some(Part::Text(String::new())),
             Delta::InputJson { .. } => {
-                Some(Part::ToolUse { id: String::new(), name: String::new(), json: String::new() })
+                Some(Part::begun(ContentBlock::ToolUse { id: String::new(), name: String::new(), input: Value::Null }))
             }
             Delta::Unknown => None,
         }
@@ -168,7 +177,7 @@ enum ContentBlock {
         id: String,
         #[serde(default, deserialize_with = "foreign::nullable")]
         name: String,
-        /// Empty where the input is sent in pieces.
+        /// As a rule empty where the input is sent in pieces.
         #[serde(default)]
         input: Value,
     },
@@ -367,7 +376,8 @@ impl Assembly {
         for part in parts.into_iter().filter(|part| part.is_call() || part.is_said()) {
             match part {
                 Part::Text(text) => blocks.push(Block::Text { text }),
-                Part::ToolUse { id, name, json } => {
+                Part::ToolUse { id, name, json, announced } => {
+                    let json = if json.trim().is_empty() { announced } else { json };
                     // A call in the middle of which the answer's limit was reached cannot be made.
                     if let Some(input) = foreign::input(&json, is_cut) {
                         blocks.push(Block::ToolUse { id, name, input });

@@ -198,6 +198,27 @@ fn a_call_that_the_room_cut_off_is_left_out_and_one_that_cannot_be_read_goes_bac
     assert_eq!((whole.stop, whole.blocks), (Stop::ToolUse, vec![unreadable]));
 }
 
+/// Servers that send the whole input of a call with its beginning, and no piece of it: the call was made without any.
+#[test]
+fn an_input_that_came_with_the_beginning_of_its_call_was_lost() {
+    let begun = |input: &Value| block(0, json!({"type": "tool_use", "id": "t", "name": "n", "input": input}));
+    let piece = |json: &str| delta(0, json!({"type": "input_json_delta", "partial_json": json}));
+    let (whole, none) = (json!({"a": 1}), json!({}));
+    for (kind, events) in [
+        ("no piece", vec![begun(&whole), stop(0)]),
+        ("an empty piece", vec![begun(&whole), piece(""), stop(0)]),
+        ("once more in pieces", vec![begun(&whole), piece("{\"a\""), piece(":1}"), stop(0)]),
+        ("in pieces alone", vec![begun(&none), piece("{\"a\":1}"), stop(0)]),
+    ] {
+        for (reason, expected) in [("tool_use", Stop::ToolUse), ("max_tokens", Stop::MaxTokens)] {
+            let answer = run(&[vec![start()], events.clone(), end(reason).to_vec()].concat());
+            let answer = answer.expect(kind).expect(kind);
+            let called = Block::ToolUse { id: "t".into(), name: "n".into(), input: whole.clone() };
+            assert_eq!((answer.stop, answer.blocks), (expected, vec![called]), "{kind}");
+        }
+    }
+}
+
 /// Proxies in front of other models end an answer with `end_turn`, whatever is in it: the calls were dropped.
 #[test]
 fn calls_are_calls_whatever_stop_reason_they_come_with() {
