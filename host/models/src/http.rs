@@ -17,7 +17,7 @@ use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use pmk_system::clock;
 use reqwest::{
-    Client, Response, StatusCode, Url,
+    Client, Response, Url,
     header::{CONTENT_TYPE, DATE, HeaderMap, HeaderValue, RETRY_AFTER},
     redirect,
 };
@@ -241,7 +241,8 @@ impl Endpoint {
         if response.status().is_redirection() {
             return Err(Failure::elsewhere(format!("`{}` redirects to somewhere else", self.url)));
         }
-        if response.status() != StatusCode::OK {
+        // Some proxies answer every POST with 201.
+        if !response.status().is_success() {
             return Err(Failure::refused(self.refusal(response).await));
         }
         let mut metered = Metered { assembly: A::default(), meter };
@@ -328,7 +329,7 @@ impl Endpoint {
         Err(Failure::elsewhere(format!("`{}` sent `{kind}`, which is not an answer", self.url)))
     }
 
-    /// Classifies a status other than 200.
+    /// Classifies a status that is none of success.
     async fn refusal(&self, mut response: Response) -> ModelError {
         let status = response.status().as_u16();
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());

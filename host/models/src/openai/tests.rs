@@ -255,6 +255,17 @@ async fn a_completion_that_is_not_streamed_is_the_answer() {
     }
 }
 
+/// Proxies whose framework answers each POST with 201: every answer was paid for, and taken for a refusal.
+#[tokio::test]
+async fn an_answer_with_another_status_of_success_was_taken_for_a_refusal() {
+    let server = stand_in::OpenAi::start();
+    server.push(Reply::Error(201, completion(json!({"content": "all of it"}), "stop")));
+    let meter = Meter::default();
+    let asked = request(vec![Message::user("q")]);
+    let answer = client(&server, Some(KEY)).ask(&asked, &meter).await.expect("an answer");
+    assert_eq!((text(&answer).as_str(), meter.total().prompt_tokens()), ("all of it", 21));
+}
+
 #[tokio::test]
 async fn half_a_completion_is_asked_for_once_more() {
     let server = stand_in::OpenAi::start();
