@@ -7,8 +7,17 @@ const MAX_NAME_BYTES: usize = 24;
 
 /// Returns the text without the thoughts in front of it; `None` while they last.
 pub fn without(text: &str) -> Option<&str> {
-    let Some((end, rest)) = opening(text) else { return Some(text) };
+    let Some((end, rest)) = opening(text) else { return Some(after_end(text)) };
     rest.split_once(&*end).map(|(_, said)| said.trim_start())
+}
+
+/// Returns the text after thoughts without a beginning: the templates of some models write it, so that the answer has
+/// only their end, on a line of its own.
+fn after_end(text: &str) -> &str {
+    let Some((thoughts, said)) = text.split_once("</think>") else { return text };
+    let begins_line = thoughts.is_empty() || thoughts.ends_with('\n');
+    let ends_line = said.is_empty() || said.starts_with(['\n', '\r']);
+    if begins_line && ends_line && !thoughts.contains("<think>") { said.trim_start() } else { text }
 }
 
 /// Whether this may be the beginning of an element of thoughts, of which too little has arrived to know.
@@ -58,6 +67,22 @@ mod tests {
             assert_eq!(without(text), Some(said), "{text}");
         }
         assert_eq!([without("<think>it never ends"), without("[Reasoning] is hard")], [None, None]);
+    }
+
+    /// Qwen's and DeepSeek's templates begin the thoughts: people were shown all of them.
+    #[test]
+    fn thoughts_whose_beginning_was_in_the_prompt_were_taken_for_the_answer() {
+        for (text, said) in [
+            ("Hm, so\nit is 2 + 2.\n</think>\n\nFour.", "Four."),
+            ("Hm.\n</think>\r\n四", "四"),
+            ("Hm.\n</think>", ""),
+            ("</think>\nFour.", "Four."),
+            ("Look:\n<think>\n</think>\nis how", "Look:\n<think>\n</think>\nis how"),
+            ("It ends with\n</think>, always", "It ends with\n</think>, always"),
+            ("`</think>`\nends it", "`</think>`\nends it"),
+        ] {
+            assert_eq!(without(text), Some(said), "{text}");
+        }
     }
 
     #[test]
