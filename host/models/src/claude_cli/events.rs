@@ -3,11 +3,13 @@
 //! The answer and every failure of the API are in the last line, of type `result`. A failure there has the subtype
 //! `success`; only `is_error` shows it. Lines that are not JSON, and types introduced later, are skipped.
 
-use pmk_core::Block;
+use std::iter;
+
+use pmk_core::{Block, text};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::PROVIDER;
+use super::{MAX_SHOWN_CHARS, PROVIDER};
 use crate::{
     Answer, ModelError, Stop, Usage,
     classify::{Failed, classify},
@@ -51,6 +53,9 @@ struct Outcome {
     is_error: bool,
     #[serde(default)]
     result: Option<String>,
+    /// The reasons of a failure that has no `result`.
+    #[serde(default, deserialize_with = "counts::lenient")]
+    errors: Vec<String>,
     #[serde(default)]
     stop_reason: Option<String>,
     #[serde(default)]
@@ -137,7 +142,9 @@ impl Transcript {
 fn failure(result: &Outcome, kind: &str) -> ModelError {
     let message = result.result.as_deref().unwrap_or_default();
     if message.is_empty() && result.terminal_reason.as_deref() != Some("prompt_too_long") {
-        return ModelError::Other { message: format!("`claude` failed: {}", result.subtype) };
+        let why: Vec<&str> = iter::once(&result.subtype).chain(&result.errors).map(String::as_str).collect();
+        let why = text::collapse_whitespace(&why.join(": "));
+        return ModelError::Other { message: format!("`claude` failed: {}", text::head(&why, MAX_SHOWN_CHARS)) };
     }
     let error = json!({"type": kind, "terminal_reason": result.terminal_reason, "message": message});
     let body = json!({"error": error}).to_string();
@@ -247,6 +254,21 @@ mod tests {
         let error = finish(&[result]).expect("a result").expect_err("a failure");
         assert_eq!(error.to_string(), "`claude` failed: error_max_turns");
         assert_eq!(finish(&[json!({"type": "system"}), json!({"type": "new"}), json!(7)]), None);
+    }
+
+    /// They are in a list of their own, which was not read.
+    #[test]
+    fn the_reasons_of_a_failed_run_were_not_told() {
+        let failed = |errors: serde_json::Value| {
+            let result = json!({"type": "result", "subtype": "error_during_execution", "is_error": true,
+                                "errors": errors});
+            finish(&[result]).expect("a result").expect_err("a failure").to_string()
+        };
+        let why = failed(json!(["no room\nis left", "on the disk"]));
+        assert_eq!(why, "`claude` failed: error_during_execution: no room is left: on the disk");
+        for none in [json!([]), json!(null), json!(7)] {
+            assert_eq!(failed(none), "`claude` failed: error_during_execution");
+        }
     }
 
     proptest! {
