@@ -140,6 +140,16 @@ mod tests {
         assert_eq!(judge(&large, "b", "a", 1), None);
     }
 
+    /// Regression: the manual said seven, however many arms there are.
+    #[test]
+    fn it_takes_more_conversations_to_stop_one_of_several_arms() {
+        for (rivals, enough) in [(1, 7), (2, 8), (3, 9)] {
+            let of_one: Vec<ArmConversation> = (0..enough).map(|_| bad("b", [("a", 1), ("b", 1)])).collect();
+            assert_eq!(judge(&of_one[1..], "b", "a", rivals), None, "{rivals}");
+            assert!(judge(&of_one, "b", "a", rivals).is_some(), "{rivals}");
+        }
+    }
+
     #[test]
     fn trouble_on_both_sides_is_no_evidence() {
         let both: Vec<ArmConversation> =

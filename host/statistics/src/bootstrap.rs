@@ -41,7 +41,7 @@ pub fn interval(ratios: &[Ratio], settings: &Settings) -> (f64, f64) {
         drawn.iter().for_each(|&at| sum.add(ratios[at]));
         values.0.push(sum.value());
     });
-    values.interval(ratios.len(), 1, settings)
+    values.interval(ratios.iter().filter(|ratio| ratio.of != 0.0).count(), 1, settings)
 }
 
 /// Draws `count` of `count` conversations, with replacement.
@@ -60,7 +60,8 @@ fn each_resample(count: usize, settings: &Settings, mut look: impl FnMut(&[usize
 }
 
 impl Effects {
-    /// The confidence interval, corrected for `family` metrics of `count` conversations that are tested together.
+    /// The confidence interval, corrected for `family` metrics that are tested together. Of the conversations, `count`
+    /// say something.
     pub fn interval(&mut self, count: usize, family: usize, settings: &Settings) -> (f64, f64) {
         // A resample without any questions has no ratio.
         self.0.retain(|effect| effect.is_finite());

@@ -111,6 +111,12 @@ impl Measured {
         })
     }
 
+    /// The conversations that say something. One without a denominator, as one that no question is about, must not count
+    /// as an observation.
+    fn observed(&self) -> impl Iterator<Item = &(Ratio, Ratio)> {
+        self.pairs.iter().filter(|(a, b)| a.of != 0.0 || b.of != 0.0)
+    }
+
     /// Whether the policies differ in any conversation.
     fn differs(&self) -> bool {
         self.pairs.iter().any(|(a, b)| a != b)
@@ -151,7 +157,7 @@ pub fn find(measured: &[Measured], settings: &Settings) -> Vec<Finding> {
         .map(|((one, p), mut resampled)| {
             let (a, b) = one.totals();
             let adjusted_p = if one.differs() { adjusted.next().unwrap_or(1.0) } else { 1.0 };
-            let interval = resampled.interval(one.pairs.len(), family, settings);
+            let interval = resampled.interval(one.observed().count(), family, settings);
             let values = match one.effect {
                 Effect::Relative => (a.sum, b.sum),
                 Effect::Difference => (a.value(), b.value()),
@@ -207,6 +213,25 @@ mod tests {
         assert_eq!((found.effect, found.p, found.is_shown), (0.0, 1.0, false));
         let none = Measured { effect: Effect::Difference, pairs: vec![] };
         assert!(!find(&[none], &settings())[0].is_shown);
+    }
+
+    /// Once, the many that no question is about made an interval of a single conversation exact, and a difference that
+    /// four cannot show was said to be found from a certain size on.
+    #[test]
+    fn conversations_without_questions_counted_as_if_they_had_some() {
+        let none = Ratio::new(0.0, 0.0);
+        let find_in = |asked: &[(Ratio, Ratio)]| {
+            let measured = Measured { effect: Effect::Difference, pairs: [asked, &[(none, none); 40]].concat() };
+            find(&[measured], &settings())[0]
+        };
+        let all = (f64::NEG_INFINITY, f64::INFINITY);
+        let found = find_in(&[(Ratio::new(0.0, 1.0), Ratio::new(1.0, 1.0))]);
+        assert_eq!((found.effect, found.interval, found.is_shown), (1.0, all, false));
+        let visible = [(3.0, 1.0), (1.0, 4.0), (4.0, 2.0), (2.0, 5.0)];
+        let found = find_in(&visible.map(|(a, b)| (Ratio::new(a, 5.0), Ratio::new(b, 5.0))));
+        assert!(!found.is_shown && found.detectable.is_infinite(), "four pairs cannot show anything: {found:?}");
+        let of_one = [&[Ratio::new(1.0, 2.0)][..], &[none; 40]].concat();
+        assert_eq!(interval(&of_one, &settings()), all);
     }
 
     #[test]

@@ -55,10 +55,10 @@ pub(super) fn detectable(measured: &Measured, family: usize, settings: &Settings
     f64::INFINITY
 }
 
-/// What each conversation contributes to the effect beyond what all have in common.
+/// What each conversation that says something contributes to the effect beyond what all have in common.
 fn by_chance(measured: &Measured) -> Vec<f64> {
     let (a, b) = measured.totals();
-    let parts = measured.pairs.iter().map(|(one, other)| match measured.effect {
+    let parts = measured.observed().map(|(one, other)| match measured.effect {
         Effect::Relative => (other.sum - b.sum / a.sum * one.sum) / a.sum,
         Effect::Difference => beyond(*other, b) - beyond(*one, a),
     });

@@ -103,6 +103,27 @@ fn it_is_shown_in_the_readers_language() {
     insta::with_settings!({filters => vec![SECONDS]}, { insta::assert_snapshot!(shown) });
 }
 
+/// With a misspelt conversation, or one beyond `--most`, a question disappeared, and only the others were counted.
+#[test]
+fn questions_about_other_conversations_were_passed_over_without_a_word() {
+    let project = Project::new();
+    project.save("strict");
+    let asked = (1..=22).map(|turn| {
+        json!({"conversation": "partz", "question": format!("Which week was it for part {turn}?"),
+               "evidence": [format!("a{turn}")]})
+    });
+    project.write("questions.json", &Value::from_iter(asked).to_string());
+    let told = project.once(COPY).ok().stderr;
+    for expected in [
+        "question `1`: conversation `partz` is not among those replayed; skipping the question",
+        "question `20`: conversation `partz` is not among those replayed; skipping the question",
+        "2 more of this kind; `--most` says how many conversations are replayed",
+    ] {
+        assert!(told.contains(expected), "{told}");
+    }
+    assert!(!told.contains("question `21`"), "{told}");
+}
+
 /// A build that failed its check was what the next one was held against.
 #[test]
 fn a_build_that_failed_its_check_was_taken_for_the_last_good_one() {

@@ -56,6 +56,8 @@ const CONVERSATIONS: &str = "SELECT a.arm, a.weights, a.moved_to IS NOT NULL, co
              WHERE u.experiment = a.experiment AND u.session_id = a.session_id AND u.arm = a.arm
                AND u.answered_at BETWEEN ?2 AND ?3 AND v.likes = 0),
             CAST(coalesce(sum(CASE WHEN t.id IS NOT NULL AND (i.called_off = 'stopped' OR t.answered_at IS NULL) THEN 1 END), 0) AS BIGINT),
+            CAST(coalesce(sum(CASE WHEN t.answered_at IS NOT NULL AND i.called_off IS DISTINCT FROM 'stopped'
+                              AND t.delivered_at IS NULL THEN 1 END), 0) AS BIGINT),
             a.drawn_at
      FROM arm a
      LEFT JOIN turn t ON t.experiment = a.experiment AND t.session_id = a.session_id AND t.arm = a.arm
@@ -99,18 +101,20 @@ pub struct ArmConversation {
     /// The tokens that the provider counted.
     pub tokens_in: u64,
     pub tokens_out: u64,
-    /// The sum over the turns that were not called off: the others end when people lose patience.
+    /// The sum over the turns that were answered: called-off ones end when people lose patience.
     pub latency_ms: u64,
     pub likes: u64,
     pub dislikes: u64,
     /// Turns whose question people stopped or deleted before it was answered.
     pub called_off: u64,
+    /// Turns whose answer is not all delivered yet: how long they take is not known.
+    pub undelivered: u64,
 }
 
 impl ArmConversation {
-    /// Returns the number of turns that were not called off.
+    /// Returns the number of turns whose answer people have.
     pub fn answered(&self) -> u64 {
-        self.turns.saturating_sub(self.called_off)
+        self.turns.saturating_sub(self.called_off).saturating_sub(self.undelivered)
     }
 }
 
@@ -386,7 +390,8 @@ fn arm_figures(
             likes: count(10)?,
             dislikes: count(11)?,
             called_off: count(12)?,
-            drawn_at_ms: row.get(13)?,
+            undelivered: count(13)?,
+            drawn_at_ms: row.get(14)?,
         });
     }
     Ok(conversations)

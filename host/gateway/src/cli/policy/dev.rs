@@ -40,6 +40,9 @@ use crate::{
     store::Store,
 };
 
+/// The most questions about other conversations that are told individually.
+const MAX_TOLD: usize = 20;
+
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Dev {
     /// Project directory
@@ -145,6 +148,13 @@ impl Dev {
         for session in &sessions {
             for problem in session.questions(questions.as_ref()).1 {
                 context.warn(&format!("`{}`: {problem}", session.name));
+            }
+        }
+        if let Some(questions) = &questions {
+            let astray = sessions::astray(&sessions, questions);
+            astray.iter().take(MAX_TOLD).for_each(|problem| context.warn(problem));
+            if let Some(more) = astray.len().checked_sub(MAX_TOLD).filter(|&more| more > 0) {
+                context.warn(&format!("{more} more of this kind; `--most` says how many conversations are replayed"));
             }
         }
         let loader = Loader::open(&context.home, Named { set: self.set.clone(), ..Named::default() })?;

@@ -60,7 +60,7 @@ pub struct ArmFigures {
     /// As counted by the provider.
     pub tokens_in: u64,
     pub tokens_out: u64,
-    /// The average per turn that was not called off.
+    /// The average per turn whose answer people have.
     pub latency_ms: Option<u64>,
     /// The number of conversations that were moved to another arm.
     pub moved: u64,

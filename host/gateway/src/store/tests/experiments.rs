@@ -139,6 +139,23 @@ async fn what_came_of_turns_is_added_up_by_conversation() {
     assert_eq!([since[0].turns, since[0].failed, since[0].tokens_in], [0; 3], "none was answered since");
 }
 
+/// While Slack was out of reach, answers waited, and each counted as one that took no time.
+#[tokio::test]
+async fn an_answer_that_is_not_delivered_yet_looked_fast() {
+    let home = home();
+    let store = open(&home);
+    let outturn = || TurnOutcome { tags: tags("b"), ..TurnOutcome::default() };
+    let session = answered(&store, KEY, "Ev1", outturn(), "1.1").await.session;
+    store.draw("less", session, drawn("b"), "a", NOW).await.unwrap();
+    let waits = ask(&store, accept(&store, KEY, "Ev2").await).await;
+    store.record(waits.turn, Recorded { outturn: outturn(), ..recorded("q", "a") }, NOW).await.unwrap();
+    let known = store.arm_conversations("less", i64::MIN).await.unwrap();
+    assert_eq!((known[0].turns, known[0].undelivered, known[0].answered(), known[0].latency_ms), (2, 1, 1, 2_000));
+    store.finish(waits.turn, vec![(0, None)], vec![], NOW + 6_000).await.unwrap();
+    let known = store.arm_conversations("less", i64::MIN).await.unwrap();
+    assert_eq!((known[0].turns, known[0].undelivered, known[0].answered(), known[0].latency_ms), (2, 0, 2, 8_000));
+}
+
 pub(super) fn liked(user: &str, channel: &str, ts: &str) -> Reaction {
     Reaction {
         event_id: None,

@@ -56,6 +56,11 @@ pub fn of(sources: Vec<Source>, most: usize, setup: &Setup, has_limit: bool) -> 
     (sessions, problems)
 }
 
+/// Returns the problems of the questions about none of these conversations.
+pub fn astray(sessions: &[Session], questions: &Questions) -> Vec<String> {
+    questions.astray(&sessions.iter().flat_map(|session| session.names.iter().cloned()).collect())
+}
+
 /// Returns the built-in conversations.
 pub fn built_in(setup: &Setup, has_limit: bool) -> Vec<Session> {
     let told = histories::built_in().into_iter().filter(|named| BUILT_IN.contains(&named.name.as_str()));
