@@ -93,16 +93,29 @@ pub fn own_words(text: &str) -> String {
     let mut own = String::new();
     for node in document.children() {
         let data = node.data();
-        if matches!(data.value, NodeValue::BlockQuote | NodeValue::CodeBlock(_) | NodeValue::HtmlBlock(_)) {
+        if matches!(data.value, NodeValue::CodeBlock(_) | NodeValue::HtmlBlock(_)) {
             continue;
         }
         let (first, last) = (data.sourcepos.start.line.saturating_sub(1), data.sourcepos.end.line);
-        for line in lines.get(first..last.min(lines.len())).unwrap_or_default() {
-            own.push_str(&text[line.clone()]);
+        let of_node = lines.get(first..last.min(lines.len())).unwrap_or_default();
+        let of_node = of_node.iter().map(|line| &text[line.clone()]);
+        match data.value {
+            NodeValue::BlockQuote => own.extend(below_quote(of_node)),
+            _ => own.extend(of_node),
         }
         own.push('\n');
     }
     own
+}
+
+/// Returns the lines of a quote without a mark. Markdown takes the line below a quote as its continuation; people write
+/// their own words there, except below Slack's mark for all that follows.
+fn below_quote<'a>(quote: impl Iterator<Item = &'a str>) -> impl Iterator<Item = &'a str> {
+    quote
+        .map(|line| (line, line.trim_start()))
+        .take_while(|(_, line)| !line.starts_with(">>>"))
+        .filter(|(_, line)| !line.starts_with('>'))
+        .map(|(line, _)| line)
 }
 
 fn block(text: &str, lines: &[Range<usize>], at: Sourcepos, info: &str, is_closed: bool) -> Option<Block> {
@@ -181,6 +194,16 @@ mod tests {
             assert_eq!(infos(&format!("{text}\n\n```b\n```")), ["b"], "{text:?}");
         }
         assert_eq!(infos("<div>\n\n<span>\n\nthe end</div>\n\n```a\n```"), ["a"]);
+    }
+
+    /// Regression: who asked right below a quote was asked whether their question was theirs.
+    #[test]
+    fn what_stands_below_a_quote_without_a_mark_is_not_quoted() {
+        let own = |text: &str| own_words(text).trim().to_owned();
+        assert_eq!(own("> They say so.\nIs it true?"), "Is it true?");
+        assert_eq!(own("Look:\n> one\n> two\nIs it true?\nWho knows?"), "Look:\n\nIs it true?\nWho knows?");
+        assert_eq!(own("> They say so.\n\nIs it true?\n\n> > twice"), "Is it true?");
+        assert_eq!(own(">>> They say so.\nIs it true?"), "");
     }
 
     #[test]
