@@ -203,6 +203,9 @@ impl Live {
     /// Processes changes; returns whether there were any.
     fn refresh(&mut self, files: &AtomFiles, now_ms: i64) -> Result<bool, LibraryError> {
         let scopes = files.scopes()?;
+        if self.watch.is_outdated() {
+            self.watch = Watch::new(files.root(), || ());
+        }
         let folder_error = |source| super::files::io_error(files.root(), "looked at", source);
         let changed = self.watch.changed(&scopes).map_err(folder_error)?;
         let gone: Vec<String> = self.known.iter().filter(|known| !scopes.contains(known)).cloned().collect();

@@ -260,6 +260,28 @@ fn a_malformed_file_hides_nothing_else_and_is_back_once_mended() {
     home.ask_until("咖啡機除垢", &["咖啡機怎麼除垢？"]);
 }
 
+/// Regression: the folder of before was watched, so that an edit in place was seen after a restart only.
+#[test]
+fn an_edit_in_a_folder_that_was_put_in_the_place_of_another_was_not_seen() {
+    let mut home = Home::new();
+    let (scope, question, tags, answer) = KNOWN[2];
+    let path = home.save(scope, question, tags, answer, Status::Approved);
+    assert_eq!(home.ask("發票怎麼作廢"), [question]);
+
+    let text = fs::read_to_string(&path).unwrap();
+    fs::rename(home.files.root(), home.dir.path().join("before")).unwrap();
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, &text).unwrap();
+    // The folder of the scope shows nothing of an edit in place.
+    let long_ago = SystemTime::now() - Duration::from_secs(3600);
+    File::open(path.parent().unwrap()).unwrap().set_modified(long_ago).unwrap();
+    assert_eq!(home.ask("發票怎麼作廢"), [question]);
+
+    fs::write(&path, text.replace("發票", "報價單")).unwrap();
+    let edited = question.replace("發票", "報價單");
+    home.ask_until("報價單怎麼作廢", &[edited.as_str()]);
+}
+
 /// Regression: it was read again only once its content had changed.
 #[test]
 fn a_file_that_could_not_be_read_stayed_hidden_once_it_could() {

@@ -8,6 +8,7 @@ use std::{
     collections::{BTreeSet, HashMap},
     ffi::OsStr,
     fs, io,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime},
@@ -28,10 +29,16 @@ struct Seen {
     everything: bool,
 }
 
+/// Distinguishes a folder from another one in its place: device, inode, and when it was created, as file systems give
+/// the inode of a deleted folder to the next one.
+type Identity = (u64, u64, Option<SystemTime>);
+
 /// Watches a folder of scopes.
 #[derive(Debug)]
 pub(super) struct Watch {
     root: PathBuf,
+    /// The watched folder; `None` if it did not exist.
+    identity: Option<Identity>,
     seen: Arc<Mutex<Seen>>,
     /// Stops watching when dropped; `None` if the operating system cannot report changes.
     watcher: Option<RecommendedWatcher>,
@@ -46,12 +53,13 @@ impl Watch {
     /// has changed, as far as the operating system reports it.
     pub(super) fn new(root: &Path, wake: impl Fn() + Send + 'static) -> Self {
         let seen = Arc::new(Mutex::new(Seen::default()));
+        let identity = identity(root);
         let watcher = watcher(root, Arc::clone(&seen), wake)
             .inspect_err(|error| {
                 tracing::warn!(%error, folder = %root.display(), "cannot watch the folder: every turn checks every atom");
             })
             .ok();
-        Watch { root: root.to_owned(), seen, watcher, settled: HashMap::new(), root_settled: None }
+        Watch { root: root.to_owned(), identity, seen, watcher, settled: HashMap::new(), root_settled: None }
     }
 
     /// Those of `scopes` that may have changed since the last call.
@@ -81,6 +89,11 @@ impl Watch {
     /// Whether no scope was added or removed since the last check; takes one look at the folder, whatever its size.
     pub(super) fn is_as_settled(&self) -> bool {
         self.root_settled.is_some() && self.root_settled == modified(&self.root)
+    }
+
+    /// Whether another folder is in the place of the watched one: the operating system reports nothing of it.
+    pub(super) fn is_outdated(&self) -> bool {
+        self.identity != identity(&self.root)
     }
 
     /// Makes the next call of [`changed`](Self::changed) return every scope.
@@ -133,6 +146,11 @@ fn note(seen: &mut Seen, root: &Path, event: &Event) -> bool {
         }
     }
     is_new
+}
+
+fn identity(folder: &Path) -> Option<Identity> {
+    let meta = fs::metadata(folder).ok()?;
+    Some((meta.dev(), meta.ino(), meta.created().ok()))
 }
 
 fn modified(folder: &Path) -> Option<SystemTime> {

@@ -117,17 +117,18 @@ impl Terms {
 
     fn push_run(&mut self, run: &str) {
         let mut chars: Vec<(char, Option<usize>)> = Vec::new();
+        let mut lengths: Vec<usize> = Vec::new();
         for (at, word) in segments(run).enumerate() {
             let speaks = (!says_nothing(word)).then_some(at);
             chars.extend(word.chars().map(|c| (c, speaks)));
+            lengths.push(word.chars().count());
             if speaks.is_some() && word.chars().nth(1).is_none() {
                 self.push(word.to_owned(), if run.len() == word.len() { 1.0 } else { SINGLE });
             }
         }
-        let length = |of: usize| chars.iter().filter(|(_, word)| *word == Some(of)).count();
         for pair in chars.windows(2) {
             let (Some(first), Some(second)) = (pair[0].1, pair[1].1) else { continue };
-            let is_piece = first == second && length(first) > 2;
+            let is_piece = first == second && lengths[first] > 2;
             self.push(pair.iter().map(|(c, _)| *c).collect(), if is_piece { PIECE } else { 1.0 });
         }
     }
@@ -135,6 +136,8 @@ impl Terms {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
 
     fn words(text: &str) -> Vec<String> {
@@ -168,5 +171,14 @@ mod tests {
     fn a_pasted_book_is_a_bounded_question() {
         let book: String = (0..5_000).map(|n| format!("word{n} 第{n}章的內容 ")).collect();
         assert_eq!(Asked::new(&book).terms().len(), MAX_TERMS);
+    }
+
+    /// Regression: each pair of a run was compared with all of the run, which took minutes.
+    #[test]
+    fn a_long_text_without_punctuation_is_split_in_time() {
+        let begun = Instant::now();
+        let asked = Asked::new(&"資料庫備份".repeat(60_000));
+        assert!((1..=MAX_TERMS).contains(&asked.terms().len()));
+        assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
     }
 }

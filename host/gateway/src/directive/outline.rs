@@ -37,30 +37,52 @@ pub(super) fn fences(text: &str) -> Vec<Block> {
     let arena = Arena::new();
     let document = parse_document(&arena, text, &Options::default());
     let lines = lines(text);
-    let mut open_elements = 0i64;
+    let mut open_elements: Vec<String> = Vec::new();
     let mut blocks = Vec::new();
     for node in document.children() {
         let data = node.data();
         match &data.value {
-            NodeValue::HtmlBlock(html) => open_elements += opened(&html.literal),
-            NodeValue::CodeBlock(code) if code.fenced && code.fence_char == b'`' && open_elements <= 0 => {
+            NodeValue::HtmlBlock(html) => {
+                for (name, is_end) in tags(&html.literal) {
+                    match is_end {
+                        true => close(&mut open_elements, &name),
+                        false => open_elements.push(name),
+                    }
+                }
+            }
+            NodeValue::CodeBlock(code) if code.fenced && code.fence_char == b'`' && open_elements.is_empty() => {
                 blocks.extend(block(text, &lines, data.sourcepos, code.info.trim(), code.closed));
             }
             // A closing tag may be within a line. An opening tag there does not count: it may be
             // `Vec<String>`.
-            _ => open_elements += closed_inline(node),
+            _ => closed_inline(node).iter().for_each(|name| close(&mut open_elements, name)),
         }
     }
     blocks
 }
 
-/// Returns the number of elements closed within the lines of a node, as a negative number.
-fn closed_inline(node: Node<'_>) -> i64 {
-    let inline = node.descendants().filter_map(|node| match &node.data().value {
-        NodeValue::HtmlInline(html) => Some(opened(html).min(0)),
-        _ => None,
-    });
-    inline.sum()
+/// Returns the names of the elements that are closed within the lines of a node, and were not opened there.
+fn closed_inline(node: Node<'_>) -> Vec<String> {
+    let (mut opened, mut closed) = (Vec::new(), Vec::new());
+    for node in node.descendants() {
+        let data = node.data();
+        let NodeValue::HtmlInline(html) = &data.value else { continue };
+        for (name, is_end) in tags(html) {
+            match is_end {
+                false => opened.push(name),
+                true if opened.contains(&name) => close(&mut opened, &name),
+                true => closed.push(name),
+            }
+        }
+    }
+    closed
+}
+
+/// Closes the last open element of that name, and those within it; a closing tag of none means nothing.
+fn close(open: &mut Vec<String>, name: &str) {
+    if let Some(at) = open.iter().rposition(|it| it == name) {
+        open.truncate(at);
+    }
 }
 
 /// Returns a text without quoted material: quotes, code and HTML.
@@ -71,16 +93,29 @@ pub fn own_words(text: &str) -> String {
     let mut own = String::new();
     for node in document.children() {
         let data = node.data();
-        if matches!(data.value, NodeValue::BlockQuote | NodeValue::CodeBlock(_) | NodeValue::HtmlBlock(_)) {
+        if matches!(data.value, NodeValue::CodeBlock(_) | NodeValue::HtmlBlock(_)) {
             continue;
         }
         let (first, last) = (data.sourcepos.start.line.saturating_sub(1), data.sourcepos.end.line);
-        for line in lines.get(first..last.min(lines.len())).unwrap_or_default() {
-            own.push_str(&text[line.clone()]);
+        let of_node = lines.get(first..last.min(lines.len())).unwrap_or_default();
+        let of_node = of_node.iter().map(|line| &text[line.clone()]);
+        match data.value {
+            NodeValue::BlockQuote => own.extend(below_quote(of_node)),
+            _ => own.extend(of_node),
         }
         own.push('\n');
     }
     own
+}
+
+/// Returns the lines of a quote without a mark. Markdown takes the line below a quote as its continuation; people write
+/// their own words there, except below Slack's mark for all that follows.
+fn below_quote<'a>(quote: impl Iterator<Item = &'a str>) -> impl Iterator<Item = &'a str> {
+    quote
+        .map(|line| (line, line.trim_start()))
+        .take_while(|(_, line)| !line.starts_with(">>>"))
+        .filter(|(_, line)| !line.starts_with('>'))
+        .map(|(line, _)| line)
 }
 
 fn block(text: &str, lines: &[Range<usize>], at: Sourcepos, info: &str, is_closed: bool) -> Option<Block> {
@@ -97,17 +132,12 @@ fn block(text: &str, lines: &[Range<usize>], at: Sourcepos, info: &str, is_close
     })
 }
 
-/// Returns how many more elements a piece of HTML opens than it closes.
-fn opened(html: &str) -> i64 {
-    let tags = TAG.captures_iter(html).map(|tag| {
+/// Returns the tags of a piece of HTML that open or close an element: its name, and whether it is closed.
+fn tags(html: &str) -> impl Iterator<Item = (String, bool)> {
+    TAG.captures_iter(html).filter_map(|tag| {
         let (name, is_end, is_whole) = (tag[2].to_ascii_lowercase(), !tag[1].is_empty(), !tag[3].is_empty());
-        match (WITHOUT_END.contains(&name.as_str()) || is_whole, is_end) {
-            (true, _) => 0,
-            (false, true) => -1,
-            (false, false) => 1,
-        }
-    });
-    tags.sum()
+        (!is_whole && !WITHOUT_END.contains(&name.as_str())).then_some((name, is_end))
+    })
 }
 
 /// Returns the lines of a text as CommonMark counts them, with their line ends.
@@ -150,6 +180,30 @@ mod tests {
         ] {
             assert_eq!(infos(text), expected, "{text:?}");
         }
+    }
+
+    /// Regression: a tag closed in a line counted as the end of an element around it, or of one that came later.
+    #[test]
+    fn an_element_is_closed_by_its_own_tag_only() {
+        for text in [
+            "Some <b>bold</b> words.\n\n<details>\n\n```a\n```\n\n</details>",
+            "<details>\n\nSome <b>bold</b> words.\n\n```a\n```\n\n</details>",
+            "<details>\n\nNo end of this: </b>\n\n```a\n```\n\n</details>",
+            "</div>\n\n<details>\n\n```a\n```\n\n</details>",
+        ] {
+            assert_eq!(infos(&format!("{text}\n\n```b\n```")), ["b"], "{text:?}");
+        }
+        assert_eq!(infos("<div>\n\n<span>\n\nthe end</div>\n\n```a\n```"), ["a"]);
+    }
+
+    /// Regression: who asked right below a quote was asked whether their question was theirs.
+    #[test]
+    fn what_stands_below_a_quote_without_a_mark_is_not_quoted() {
+        let own = |text: &str| own_words(text).trim().to_owned();
+        assert_eq!(own("> They say so.\nIs it true?"), "Is it true?");
+        assert_eq!(own("Look:\n> one\n> two\nIs it true?\nWho knows?"), "Look:\n\nIs it true?\nWho knows?");
+        assert_eq!(own("> They say so.\n\nIs it true?\n\n> > twice"), "Is it true?");
+        assert_eq!(own(">>> They say so.\nIs it true?"), "");
     }
 
     #[test]
