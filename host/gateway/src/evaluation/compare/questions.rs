@@ -185,11 +185,21 @@ impl std::ops::AddAssign for Score {
 /// The results of questions, by category.
 pub type Scores = BTreeMap<String, Score>;
 
-/// Whether a reader's text contains the answer. Case and white space are ignored.
+/// Whether a reader's text contains the answer, and not only as a part of a longer word or number. Case and white space
+/// are ignored.
 pub fn says(words: &str, answer: &str) -> bool {
     let plain = |text: &str| collapse_whitespace(text).to_lowercase();
-    let answer = plain(answer.trim_end_matches(['.', '。', '!', '！']));
-    !answer.is_empty() && plain(words).contains(&answer)
+    let (words, answer) = (plain(words), plain(answer.trim_end_matches(['.', '。', '!', '！'])));
+    // Other scripts write words without spaces between them.
+    let goes_on = |one: Option<char>, other: Option<char>| {
+        one.is_some_and(|one| one.is_ascii_alphanumeric()) && other.is_some_and(|other| other.is_ascii_alphanumeric())
+    };
+    let stands_alone = |(at, found): (usize, &str)| {
+        let (before, after) = (&words[..at], &words[at + found.len()..]);
+        !goes_on(before.chars().next_back(), found.chars().next())
+            && !goes_on(found.chars().next_back(), after.chars().next())
+    };
+    !answer.is_empty() && words.match_indices(&answer).any(stands_alone)
 }
 
 #[cfg(test)]
@@ -222,5 +232,7 @@ mod tests {
     fn an_answer_is_recognised_in_other_clothes() {
         assert!(says("From this conversation: \"It is  on\nFRIDAY.\"", "on Friday."));
         assert!(!says("It is on Monday", "Friday") && !says("anything", " . "));
+        assert!(says("17, or 7", "7") && says("預算是40萬", "40"));
+        assert!(!says("There are 17 of them, since 1970", "7") && !says("the cartridge", "cart"), "a part of it");
     }
 }
