@@ -210,11 +210,7 @@ async fn stop_by_reaction(
     if stop_at(services, dispatcher, user, (channel, ts)).await? {
         return Ok(true);
     }
-    let is_theirs = match author {
-        ReactedAuthor::Themselves => true,
-        ReactedAuthor::Another | ReactedAuthor::Unknown => services.people.people().is_admin(user),
-        ReactedAuthor::Bot => false,
-    };
+    let is_theirs = *author == ReactedAuthor::Themselves;
     if !is_theirs || services.store.stop_early((channel, ts), user, services.now_ms()).await? {
         return Ok(false);
     }

@@ -1,7 +1,5 @@
 //! Changes to messages that arrive before the messages themselves: sockets do not preserve order.
 
-use std::time::Duration;
-
 use super::{
     error::Fault,
     sql::{Connection, OptionalExtension, PrefetchedRows},
@@ -12,7 +10,7 @@ use crate::chat::Inbound;
 pub(super) const KEEP_EARLY: &str =
     "INSERT INTO early_change (channel, ts, edited_at, text, at) VALUES (?1, ?2, ?3, ?4, ?5)
      ON CONFLICT (channel, ts) DO UPDATE SET edited_at = excluded.edited_at, text = excluded.text, at = excluded.at,
-         stopped_by = NULL
+         stopped_by = CASE WHEN excluded.edited_at IS NULL THEN NULL ELSE early_change.stopped_by END
      WHERE early_change.edited_at <= excluded.edited_at
             OR (early_change.edited_at IS NOT NULL AND excluded.edited_at IS NULL)
             OR (early_change.edited_at IS NULL AND early_change.stopped_by IS NOT NULL)";
@@ -20,7 +18,7 @@ pub(super) const KEEP_EARLY: &str =
 pub(super) const KEEP_STOP: &str = "INSERT INTO early_change (channel, ts, stopped_by, at) VALUES (?1, ?2, ?3, ?4)
      ON CONFLICT (channel, ts) DO UPDATE SET stopped_by = excluded.stopped_by, at = excluded.at
      WHERE early_change.edited_at IS NOT NULL OR early_change.stopped_by IS NOT NULL";
-/// What was edited since is asked.
+/// What only an edit has made a question is asked.
 pub(super) const CLEAR_STOP: &str = "DELETE FROM early_change
      WHERE channel = ?1 AND ts = ?2 AND edited_at IS NULL AND stopped_by IS NOT NULL";
 pub(super) const FIND_EARLY: &str =
@@ -28,17 +26,13 @@ pub(super) const FIND_EARLY: &str =
 pub(super) const TAKE_EARLY: &str = "DELETE FROM early_change WHERE channel = ?1 AND ts = ?2";
 pub(super) const CLEAR_EARLY: &str = "DELETE FROM early_change WHERE at <= ?1";
 
-/// For how long a stop counts: longer than a message takes that Slack delivers again, or that is read back soon after an
-/// outage. Later the message may have become a question by an edit.
-const STOPS_FOR: Duration = Duration::from_secs(60 * 60);
-
 /// A change to a message that arrived before the message.
 pub(super) enum Early {
     Deleted,
     Changed {
         /// The message's current text.
         edited: Option<EarlyEdit>,
-        /// Who has stopped it; an edit after that asks again.
+        /// Who has stopped it.
         stopped_by: Option<String>,
     },
 }
@@ -59,7 +53,7 @@ pub(super) fn take(
     conn: &Connection,
     inbound: &Inbound,
     mut early: PrefetchedRows<'_>,
-    (now_ms, expired): (i64, i64),
+    expired: i64,
 ) -> Result<Option<Early>, Fault> {
     let found = early.query_row(|row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get::<_, i64>(3)?))).optional()?;
     let Some((at, text, stopped_by, came_at)) = found else { return Ok(None) };
@@ -67,12 +61,8 @@ pub(super) fn take(
         return Ok(None);
     }
     conn.prepare_cached(TAKE_EARLY)?.run([&inbound.reply_to.channel, &inbound.ts])?;
-    let counts = now_ms.saturating_sub(came_at) < STOPS_FOR.as_millis() as i64;
     Ok(Some(match (at, text, stopped_by) {
-        (Some(at), Some(text), stopped_by) => {
-            Early::Changed { edited: Some(EarlyEdit { text, at }), stopped_by: stopped_by.filter(|_| counts) }
-        }
-        (_, _, Some(_)) if !counts => return Ok(None),
+        (Some(at), Some(text), stopped_by) => Early::Changed { edited: Some(EarlyEdit { text, at }), stopped_by },
         (_, _, Some(stopped_by)) => Early::Changed { edited: None, stopped_by: Some(stopped_by) },
         (_, _, None) => Early::Deleted,
     }))

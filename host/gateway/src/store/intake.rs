@@ -173,7 +173,7 @@ pub(super) fn accept(
     if was_seen {
         return Ok(None);
     }
-    let early = early::take(conn, inbound, early, (now_ms, expired))?;
+    let early = early::take(conn, inbound, early, expired)?;
     let is_deleted = matches!(early, Some(Early::Deleted));
     // The text of a message that was deleted before it arrived is not stored.
     let inbox = enter(conn, known(session)?, inbound, Some(json).filter(|_| !is_deleted), now_ms)?;

@@ -431,9 +431,9 @@ impl Slack {
             }
             News::Stop(reaction) => {
                 for question in state.questions.iter().filter(|question| about.contains(&question.number)) {
-                    // It may arrive before the message that it is about.
-                    let is_known = question.accepted_at.is_some_and(|accepted| accepted < sent_at);
-                    if is_known && reaction.ts == question.inbound.ts {
+                    // It may arrive before the message that it is about, but not together with it.
+                    let is_in_order = question.accepted_at.is_none_or(|accepted| accepted < sent_at);
+                    if is_in_order && reaction.ts == question.inbound.ts {
                         world.witness.stopped(at, question.number);
                     }
                     // Messages that are answered together are stopped together.

@@ -119,7 +119,6 @@ impl Verdict<'_> {
         if self.world.scenario.setting.queue != "sequential" {
             return;
         }
-        self.judge_early_stops(breaches);
         for (place, done) in self.done.iter().enumerate() {
             let (News::Stop(reaction), Some(told), Some(accepted)) = (&done.news, done.told_at, done.accepted_at)
             else {
@@ -144,27 +143,6 @@ impl Verdict<'_> {
                         let number = question.number;
                         breaches.push(format!("{asked:?} was given up while q{number}, which waits, was stopped"));
                     }
-                }
-            }
-        }
-    }
-}
-
-impl Verdict<'_> {
-    /// A question that was stopped before it came must not be answered, unless it was edited or is asked again.
-    fn judge_early_stops(&self, breaches: &mut Vec<String>) {
-        for done in &self.done {
-            let (News::Stop(reaction), Some(stopped)) = (&done.news, done.accepted_at) else { continue };
-            let is_early = |question: &&Question| {
-                question.inbound.ts == reaction.ts && question.accepted_at.is_some_and(|came| came > stopped)
-            };
-            for question in self.questions.iter().filter(is_early) {
-                let is_changed = |other: &Done| {
-                    !matches!(other.news, News::Stop(_) | News::Deleted { .. })
-                        && other.about.contains(&question.number)
-                };
-                if !self.done.iter().any(is_changed) && !self.replies(question).is_empty() {
-                    breaches.push(format!("q{} was stopped before it came, and was answered", question.number));
                 }
             }
         }
