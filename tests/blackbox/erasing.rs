@@ -83,8 +83,8 @@ fn a_conversation_with_a_message_that_is_not_answered_yet_is_not_erased() {
         failed.stderr,
         format!(
             "`console:dm:U2` is erased: 2 messages\n`{KEY}` has messages that are not answered yet\n  hint: try again \
-             once they are answered; `pmk-host status` shows what is in their way\nerror: 1 of these conversations were \
-             not erased\n"
+             once they are answered; `pmk-host status` shows what is in their way\nerror: conversations that were \
+             not erased: 1\n"
         )
     );
     assert_eq!(listed(&home), [KEY]);

@@ -57,7 +57,7 @@ impl Erase {
         receipts?;
         match kept.len() {
             0 => Ok(()),
-            kept => Err(Failure::new(format!("{kept} of these conversations were not erased"))),
+            kept => Err(Failure::new(format!("conversations that were not erased: {kept}"))),
         }
     }
 }

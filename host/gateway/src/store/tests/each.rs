@@ -6,6 +6,7 @@ mod atom_files;
 mod calibrations;
 mod cases;
 pub(super) mod changes;
+mod early;
 mod escalations;
 pub(super) mod events;
 mod experiments;

@@ -9,7 +9,7 @@ use crate::{
     ledger::{Event, TaggedEvent},
 };
 
-fn marker(contacts: &[&str]) -> Marker {
+pub(super) fn marker(contacts: &[&str]) -> Marker {
     Marker {
         channel_id: "C1".into(),
         thread_ts: "1.1".into(),

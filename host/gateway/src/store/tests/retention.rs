@@ -6,10 +6,11 @@ use pmk_core::{FrontName, ImageId, SessionKey};
 
 use super::{
     archives::{found, say},
+    escalations::marker,
     receipts::receipt,
     *,
 };
-use crate::escalation::{Marker, PriorAttempts};
+use crate::escalation::Marker;
 
 const KEY: &str = "slack:channel:C1:1.1";
 const OTHER: &str = "slack:dm:U1";
@@ -49,25 +50,6 @@ async fn erase(store: &Store, wanted: &str) -> Result<usize, StoreError> {
     Ok(erased.messages)
 }
 
-fn marker(question: &str) -> Marker {
-    Marker {
-        channel_id: "C1".into(),
-        thread_ts: "1.1".into(),
-        question: question.into(),
-        scope: None,
-        reason: None,
-        pending_since: 7,
-        mentioned_user_ids: vec!["U9".into()],
-        asker_user_id: Some("U1".into()),
-        tried: PriorAttempts::default(),
-        apart: None,
-        exchange: vec![],
-        asked_by: None,
-        answered_by: None,
-        earlier: vec![],
-    }
-}
-
 /// A turn about zebras: with receipts, an image, a question to a contact, and an edit afterwards.
 async fn talk_of_zebras(store: &Store) -> OpenTurn {
     let reply_to = ReplyTo { channel: "C1".into(), thread_ts: Some("1.1".into()) };
@@ -79,7 +61,8 @@ async fn talk_of_zebras(store: &Store) -> OpenTurn {
     let reduced = receipts.keep("less of the zebra");
     let with = receipt(0, &mut receipts, vec![Reference::AddedReduced(0, reduced)]);
     receipts.push(with);
-    let escalation = Some(EscalationUpdate::Asked(FrontName::Slack, marker("which zebra?")));
+    let escalation =
+        Some(EscalationUpdate::Asked(FrontName::Slack, Marker { question: "which zebra?".into(), ..marker(&["U9"]) }));
     let recorded = Recorded { receipts, escalation, ..recorded("a zebra?", "the zebra has stripes") };
     store.record(open.turn, recorded, NOW).await.unwrap();
     store.finish(open.turn, vec![(0, Some("1.2".into()))], vec![], NOW).await.unwrap();

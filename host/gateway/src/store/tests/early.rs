@@ -1,0 +1,45 @@
+//! Changes that arrive before the message that they are about.
+
+use super::{
+    changes::{at, deleted, edit, say, written},
+    *,
+};
+use crate::chat::Edit;
+
+/// A reaction that stops a question was lost if it arrived before the question.
+#[tokio::test]
+async fn a_question_that_was_stopped_before_it_arrived_is_not_asked() {
+    let home = home();
+    let store = open(&home);
+    let stopped = async |number: usize| store.stop_early(("D1", &at(number)), "U1", NOW).await.unwrap();
+    assert!(stopped(1).await && stopped(1).await, "it comes twice");
+    let inbox = say(&store, 1, "never mind").await;
+    let open = ask(&store, inbox).await;
+    assert_eq!(open.called_off, Some(CalledOff::Stopped));
+    assert_eq!(number(&home, "SELECT count(*) FROM event WHERE line LIKE '%turn.stopped%'"), 1);
+    assert!(!stopped(1).await, "it is here");
+
+    // What it says by an edit before the stop is what is not asked.
+    store.edit(&edit(2, "two, as edited", 1), NOW).await.unwrap();
+    assert!(stopped(2).await);
+    let inbox = say(&store, 2, "two").await;
+    let open = ask(&store, inbox).await;
+    assert_eq!((open.called_off, &*open.inbound.text), (Some(CalledOff::Stopped), "two, as edited"));
+
+    assert!(stopped(3).await);
+    store.edit(&edit(3, "three, as edited", 2), NOW).await.unwrap();
+    store.edit(&edit(3, "an earlier edit", 1), NOW).await.unwrap();
+    let inbox = say(&store, 3, "three").await;
+    let open = ask(&store, inbox).await;
+    assert_eq!((open.called_off, &*open.inbound.text), (Some(CalledOff::Stopped), "three, as edited"));
+
+    deleted(&store, &at(4)).await;
+    assert!(stopped(4).await);
+    assert_eq!(store.accept(&written(4, "four"), NOW).await.unwrap(), None, "it is deleted");
+
+    // It is a question only since its edit.
+    assert!(stopped(5).await);
+    store.edit(&Edit { comes_alone: true, ..edit(5, "five, as edited", 1) }, NOW).await.unwrap();
+    let inbox = say(&store, 5, "five, as edited").await;
+    assert_eq!(ask(&store, inbox).await.called_off, None);
+}
