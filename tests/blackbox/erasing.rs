@@ -76,7 +76,10 @@ fn a_conversation_with_a_message_that_is_not_answered_yet_is_not_erased() {
     store(&home).execute("UPDATE inbox SET message = '{}' WHERE event_id = 'Ev1'", []).expect("an open message");
     let shown = home.run(&["--json", "sessions", "erase", KEY, "console:dm:U2", "--dry-run"], "").ok().json();
     let why = format!("`{KEY}` has messages that are not answered yet");
-    assert_eq!(shown, json!({"would_erase": ["console:dm:U2"], "would_keep": [{"key": KEY, "why": why}]}));
+    assert_eq!(
+        shown,
+        json!({"would_erase": ["console:dm:U2"], "would_erase_messages_in": [], "would_keep": [{"key": KEY, "why": why}]})
+    );
     let failed = home.run(&["sessions", "erase", KEY, "console:dm:U2"], "");
     assert_eq!(failed.status.code(), Some(1));
     assert_eq!(
@@ -116,4 +119,43 @@ fn a_gateway_erases_what_is_older_than_conversations_are_kept_and_a_dry_run_does
     let left =
         store(&home).query_row("SELECT count(*) FROM message WHERE blocks LIKE '%Friday%'", [], |row| row.get(0));
     assert_eq!(left, Ok(0));
+}
+
+#[test]
+fn what_one_person_has_written_is_erased_while_the_gateway_runs() {
+    const SHARED: &str = "console:channel:C1";
+    let home = Home::new();
+    let in_channel = |user: &str, event_id: &str, text: &str| {
+        json!({"user": user, "channel": "C1", "event_id": event_id, "text": text}).to_string()
+    };
+    let said = [
+        in_channel("U1", "Ev1", "The launch is on Friday."),
+        in_channel("U2", "Ev2", "The budget is 40."),
+        from("U1", "Ev3", "I am ill on Friday."),
+    ];
+    home.run(&RUN, &said.join("\n")).ok();
+    let shown = home.run(&["sessions", "erase", "--from", "U1", "--dry-run"], "").ok().stderr;
+    assert_eq!(shown, format!("in `{SHARED}`, the messages of `U1` would be erased\n`{KEY}` would be erased\n"));
+    let mut gateway = Running::start(home.command(&RUN));
+    assert!(gateway.say(&in_channel("U2", "Ev4", "Is it?")));
+    gateway.next_of("reply");
+    let erased = home.run(&["--json", "sessions", "erase", "--from", "U1"], "").ok().json();
+    let of_shared = json!({"key": SHARED, "from": "U1", "messages": 1, "parked": 0, "summaries": 0});
+    assert_eq!(erased, json!({"erased": [of_shared, {"key": KEY, "messages": 2, "parked": 0}], "kept": []}));
+    assert_eq!(listed(&home), [SHARED]);
+    let shown = home.run(&["sessions", "show", SHARED, "--full"], "").ok().stdout;
+    assert!(shown.contains("(this message was deleted)") && shown.contains("The budget is 40."), "{shown}");
+    assert!(!shown.contains("The launch is on Friday."), "{shown}");
+
+    assert!(gateway.say(&in_channel("U2", "Ev5", "When is the launch?")));
+    let answer = gateway.next_of("reply");
+    assert!(answer["text"].as_str().is_some_and(|text| !text.contains("The launch is on")), "{answer}");
+    assert!(gateway.end().0.success());
+    let again = home.run(&["sessions", "erase", "--from", "U1"], "").ok().stderr;
+    assert_eq!(again, "there is nothing to erase\n");
+    let noted = home.run(&["admin", "log"], "").ok().stdout;
+    assert!(noted.contains("--from U1"), "{noted}");
+    for both in [&["--from", "U1", "--idle-days", "3"][..], &["--from", ""], &["--from", "U1", KEY]] {
+        assert_eq!(home.run(&[&["sessions", "erase"], both].concat(), "").status.code(), Some(2), "{both:?}");
+    }
 }

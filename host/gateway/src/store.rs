@@ -60,6 +60,7 @@ mod mark;
 mod moment;
 mod parking;
 mod paths;
+mod person;
 mod place;
 mod presence;
 mod presses;
@@ -124,6 +125,7 @@ pub use hosts::{HOST_LEASE, Host, HostFence, HostState, UnderWay, UnleasedConver
 pub use images::StoredImage;
 pub use intake::SEEN_FOR;
 pub use lease::LEASE_FOR;
+pub use person::{ErasedWords, WrittenIn};
 pub use place::Place;
 pub use presence::{Announce, DmUser, MissedConversation, Outage, Telling, UnannouncedOutage, Unread};
 pub use presses::{JudgedAtom, Pressed, VerdictSource};

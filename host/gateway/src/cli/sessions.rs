@@ -26,7 +26,7 @@ pub(super) enum SessionsCommand {
     Show(show::Show),
     /// Empty or shorten a conversation's live window; its archive is kept
     Reset(reset::Reset),
-    /// Erase conversations for good, with their archive
+    /// Erase conversations for good, with their archive, or what one person has written
     Erase(erase::Erase),
     /// List messages that could not be answered and were parked
     Parked,

@@ -11,7 +11,7 @@ use pmk_core::SessionKey;
 use super::{
     CalledOff, Store, StoreError, archive, codec,
     early::{CLEAR_STOP, KEEP_EARLY, KEEP_STOP},
-    erase,
+    erase::{self, Erased},
     error::Fault,
     escalations,
     events::EventWriter,
@@ -26,16 +26,17 @@ use crate::{
     ledger::Event,
 };
 
+macro_rules! select_known {
+    () => {
+        "SELECT i.id, i.session_id, s.key, i.channel, i.message, i.edited, i.edited_at, i.called_off,
+            i.attached IS NOT NULL AS had_attached, t.id IS NOT NULL AS begun, t.answered_at IS NOT NULL AS answered
+     FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id WHERE "
+    };
+}
+pub(super) use select_known;
 macro_rules! find {
     ($which:literal) => {
-        concat!(
-            "SELECT i.id, i.session_id, s.key, i.message, i.edited, i.edited_at, i.called_off,
-            i.attached IS NOT NULL AS had_attached, t.id IS NOT NULL AS begun, t.answered_at IS NOT NULL AS answered
-     FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id
-     WHERE i.channel = ?1 AND i.ts = ?2 AND i.ts <> '' AND ",
-            $which,
-            " ORDER BY i.id DESC"
-        )
+        concat!(select_known!(), "i.channel = ?1 AND i.ts = ?2 AND i.ts <> '' AND ", $which, " ORDER BY i.id DESC")
     };
 }
 /// All inbox entries of a message: one more for each time that it was asked again. Newest first. An answer that was
@@ -232,6 +233,8 @@ pub(super) struct Known {
     pub(super) inbox: InboxId,
     pub(super) session: SessionId,
     pub(super) key: SessionKey,
+    /// Where it was written.
+    pub(super) channel: Option<String>,
     /// The message, while it waits in the inbox.
     pub(super) message: Option<Inbound>,
     /// Its current text, where it was edited after it was answered, and when it was edited.
@@ -265,7 +268,8 @@ fn find_handed_on(conn: &Connection, answer: &Inbound) -> Result<Vec<Known>, Fau
     known(conn.prepare_cached(FIND_HANDED_ON)?.query(place)?)
 }
 
-fn known(mut rows: Rows<'_>) -> Result<Vec<Known>, Fault> {
+/// Reads rows of [`select_known`].
+pub(super) fn known(mut rows: Rows<'_>) -> Result<Vec<Known>, Fault> {
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let called_off: Option<String> = row.get("called_off")?;
@@ -277,6 +281,7 @@ fn known(mut rows: Rows<'_>) -> Result<Vec<Known>, Fault> {
             inbox: InboxId(row.get("id")?),
             session: SessionId(row.get("session_id")?),
             key: codec::key(row.get_ref("key")?)?,
+            channel: row.get("channel")?,
             message,
             edited: row.get("edited")?,
             edited_at: row.get("edited_at")?,
@@ -434,18 +439,16 @@ fn delete(
     }
     found.extend(handed_on);
     let mut changed = Changed::Nothing;
-    for known in found.into_iter().filter(|known| known.called_off != Some(CalledOff::Deleted)) {
+    for mut known in found.into_iter().filter(|known| known.called_off != Some(CalledOff::Deleted)) {
         let (turn, waiting) = (known.turn(), known.message.is_some() && !known.is_answered);
         if !waiting && words.is_none() {
             continue;
         }
-        if let Some(message) = known.message {
+        if let Some(message) = known.message.take() {
             let emptied = Inbound { text: String::new(), attached: Attachments::default(), ..message };
             conn.prepare_cached(SET_MESSAGE)?.run(params![turn.0, codec::to_json(&emptied), known.edited_at])?;
         }
-        conn.prepare_cached(CALL_OFF)?.run(params![turn.0, CalledOff::Deleted.name()])?;
-        erase::beside(conn, turn)?;
-        escalations::forget_remark(conn, turn, (known.key.front, channel.as_str()))?;
+        erase_beside(conn, &known)?;
         if waiting {
             // A parked one is reopened, so that it can be closed; no further attempt forgets what the last one has
             // archived.
@@ -453,18 +456,13 @@ fn delete(
             archive::forget(conn, turn)?;
         }
         let erased = match words {
-            Some([question, _]) if !waiting => {
-                if known.had_attached {
-                    erase::attached(conn, turn, question, now_ms)?;
-                }
-                erase::question(conn, turn, question, now_ms)?
-            }
+            Some([question, _]) if !waiting => erase_said(conn, &known, question, now_ms)?,
             _ => None,
         };
-        let concerns_others = erased.is_some() || (waiting && known.is_begun);
-        if concerns_others {
+        if waiting && known.is_begun {
             next_revision(conn, known.session)?;
         }
+        let concerns_others = erased.is_some() || (waiting && known.is_begun);
         let summaries = erased.map_or(0, |erased| erased.summaries);
         let event = Event::MessageDeleted { session: known.key.to_string(), what: "question", waiting, summaries };
         pen.write(conn, Some(turn), event)?;
@@ -473,6 +471,28 @@ fn delete(
         }
     }
     Ok(changed)
+}
+
+/// Calls off a message, and erases what is stored of it beside its text.
+pub(super) fn erase_beside(conn: &Connection, known: &Known) -> Result<(), Fault> {
+    conn.prepare_cached(CALL_OFF)?.run(params![known.inbox.0, CalledOff::Deleted.name()])?;
+    erase::beside(conn, known.turn())?;
+    match &known.channel {
+        Some(channel) => escalations::forget_remark(conn, known.turn(), (known.key.front, channel)),
+        None => Ok(()),
+    }
+}
+
+/// Erases the text of an answered message, and what came with it; `words` replace each. `None`: no text of it is stored.
+pub(super) fn erase_said(conn: &Connection, known: &Known, words: &str, now_ms: i64) -> Result<Option<Erased>, Fault> {
+    if known.had_attached {
+        erase::attached(conn, known.turn(), words, now_ms)?;
+    }
+    let erased = erase::question(conn, known.turn(), words, now_ms)?;
+    if erased.is_some() {
+        next_revision(conn, known.session)?;
+    }
+    Ok(erased)
 }
 
 fn open(row: Row<'_>) -> sql::Result<Open> {

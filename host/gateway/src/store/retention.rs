@@ -208,7 +208,7 @@ impl Store {
 }
 
 /// Work that erases a piece, if the conversation is still leased; the lease is prolonged.
-fn leased<T>(
+pub(super) fn leased<T>(
     lease: &Lease,
     windows: Arc<Windows>,
     (started, began_ms): (Instant, i64),
@@ -235,9 +235,7 @@ fn own_texts(conn: &Connection, of: &[(SessionId, i64)]) -> Result<Vec<Digest>, 
     for (session, last) in &erased {
         own.extend(said_in(conn, *session, 0..=*last)?);
     }
-    let sessions: Vec<i64> =
-        conn.prepare_cached(SESSIONS)?.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    for session in sessions {
+    for session in all_sessions(conn)? {
         // What was said there since stays.
         let first = erased.get(&session).map_or(0, |last| last + 1);
         for text in said_in(conn, session, first..=i64::MAX)? {
@@ -245,6 +243,11 @@ fn own_texts(conn: &Connection, of: &[(SessionId, i64)]) -> Result<Vec<Digest>, 
         }
     }
     Ok(own.into_iter().collect())
+}
+
+/// The ids of all conversations.
+pub(super) fn all_sessions(conn: &Connection) -> Result<Vec<i64>, Fault> {
+    Ok(conn.prepare_cached(SESSIONS)?.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
 }
 
 /// The texts with which receipts of these turns of a conversation refer to what was said in it.

@@ -16,6 +16,7 @@ mod in_person;
 mod leases;
 mod moves;
 mod parking;
+mod person;
 mod presence;
 mod presses;
 mod receipts;

@@ -33,14 +33,14 @@ const SAID: [(&str, &str); 12] = [
 ];
 
 /// The columns in which a word is stored.
-fn columns_with(home: &Home, word: &str) -> Vec<(&'static str, &'static str)> {
+pub(super) fn columns_with(home: &Home, word: &str) -> Vec<(&'static str, &'static str)> {
     let holds = |(table, column): &(&str, &str)| {
         number(home, &format!("SELECT count(*) FROM {table} WHERE {column} LIKE '%{word}%'")) > 0
     };
     SAID.into_iter().filter(holds).collect()
 }
 
-fn key(key: &str) -> SessionKey {
+pub(super) fn key(key: &str) -> SessionKey {
     key.parse().unwrap()
 }
 
