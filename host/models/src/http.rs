@@ -87,6 +87,9 @@ pub(crate) trait Assemble: Default + Send {
     /// The text so far.
     fn text(&self) -> Cow<'_, str>;
 
+    /// The words of the last event that was no part of an answer and had any: they may say why there is none.
+    fn unread(&self) -> Option<&str>;
+
     /// What the provider has counted so far. It stays known when the answer is complete, and when it is refused.
     fn usage(&self) -> Usage;
 
@@ -268,7 +271,7 @@ impl Endpoint {
                         match assembly.apply(&last) {
                             Ok(Some(answer)) => return Ok(answer),
                             Err(error) if last.data.trim() == "[DONE]" || foreign::is_json(&last.data) => {
-                                return Err(Failure::of(assembly, error));
+                                return Err(Failure::of(assembly, error).saying(unread(assembly, &decoder).as_deref()));
                             }
                             Ok(None) | Err(_) => {}
                         }
@@ -280,7 +283,9 @@ impl Endpoint {
             match take(assembly, &mut decoder, &chunk) {
                 Ok(Some(answer)) => return Ok(answer),
                 Ok(None) => {}
-                Err(error) => return Err(Failure::of(assembly, error)),
+                Err(error) => {
+                    return Err(Failure::of(assembly, error).saying(unread(assembly, &decoder).as_deref()));
+                }
             }
             if assembly.has_begun() {
                 document.clear();
@@ -294,20 +299,23 @@ impl Endpoint {
                 listener.hear(&assembly.text());
             }
         };
+        let words = unread(assembly, &decoder);
+        let words = words.as_deref();
         match assembly.end() {
             Some(whole) => whole.map_err(Failure::within_the_answer),
-            None if assembly.has_begun() => Err(Failure::broken_off(broken)),
-            None => self.document(&response, &String::from_utf8_lossy(&document), assembly, broken),
+            None if assembly.has_begun() => Err(Failure::broken_off(broken).saying(words)),
+            None => self.document(&response, &String::from_utf8_lossy(&document), assembly, broken, words),
         }
     }
 
-    /// Handles a response that was not a stream with an answer; `broken` is how it ended.
+    /// Handles a response that was not a stream with an answer; `broken` is how it ended, `words` is what it said.
     fn document(
         &self,
         response: &Response,
         document: &str,
         assembly: &mut impl Assemble,
         broken: ModelError,
+        words: Option<&str>,
     ) -> Result<Answer, Failure> {
         let document = document.trim_start_matches('\u{feff}').trim();
         if document.starts_with('{') {
@@ -324,9 +332,9 @@ impl Endpoint {
         }
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if document.is_empty() || kind.trim_start().starts_with("text/event-stream") {
-            return Err(Failure::before_the_answer(broken));
+            return Err(Failure::before_the_answer(broken).saying(words));
         }
-        Err(Failure::elsewhere(format!("`{}` sent `{kind}`, which is not an answer", self.url)))
+        Err(Failure::elsewhere(format!("`{}` sent `{kind}`, which is not an answer", self.url)).saying(words))
     }
 
     /// Classifies a status that is none of success.
@@ -381,6 +389,12 @@ fn take(assembly: &mut impl Assemble, decoder: &mut Decoder, chunk: &[u8]) -> Re
         }
     }
     Ok(None)
+}
+
+/// What the server has said that is no part of an answer.
+fn unread(assembly: &impl Assemble, decoder: &Decoder) -> Option<String> {
+    let words = assembly.unread().map(str::to_owned);
+    words.or_else(|| classify::words_in_place_of_an_answer(decoder.unread()))
 }
 
 /// Whether the request is sent again.
@@ -439,6 +453,21 @@ impl Failure {
     /// A proxy on the way has answered, or whatever is at a wrong address: that says nothing about the request.
     fn elsewhere(message: String) -> Self {
         Failure::final_one(ModelError::Transport { message })
+    }
+
+    /// Adds the server's words to the error of a stream that was not understood.
+    fn saying(mut self, words: Option<&str>) -> Self {
+        let Some(words) = words else { return self };
+        self.error = match self.error {
+            ModelError::Transport { message } if !message.contains(words) => {
+                ModelError::Transport { message: format!("{message}; the server said: {words}") }
+            }
+            ModelError::Timeout { message } if !message.contains(words) => {
+                ModelError::Timeout { message: format!("{message}; the server said: {words}") }
+            }
+            error => error,
+        };
+        self
     }
 
     /// Removes secrets from the error's text.

@@ -315,6 +315,47 @@ async fn an_error_that_comes_as_an_answer_means_the_same() {
     }
 }
 
+/// Nobody knows the key of its words, or it is no event at all: people learnt only that the stream had ended.
+#[tokio::test]
+async fn the_words_of_an_error_that_is_not_understood_were_lost_in_a_stream() {
+    let why = "Der Server ist überlastet";
+    let odd = format!("data: {}\n\n", json!({"fehler": why}));
+    let begun = chunk(&json!({"role": "assistant", "content": "half"}));
+    for reply in [
+        Reply::Raw(odd.clone()),
+        Reply::Raw(odd.trim_end().to_owned()),
+        Reply::Raw(format!("{odd}data: {{}}\n\ndata: [DONE]\n\n")),
+        Reply::Raw(format!("{begun}{odd}")),
+        Reply::Raw(format!("event: fehler\n{odd}")),
+        Reply::Raw(format!("event: error\n{odd}")),
+        Reply::Raw(format!("data: {why}\n\n")),
+        Reply::Raw(format!("data: {why}")),
+        Reply::Raw(format!("{begun}\n{why}\n")),
+        Reply::Raw(format!("{why}: später.\nBitte warten.")),
+        Reply::Raw(format!("<html>\n<head><title>{why}</title></head>\n</html>")),
+        Reply::Raw(format!("{why} {}", "und ".repeat(9_000))),
+        Reply::Error(200, json!({"fehler": why})),
+        Reply::Error(200, json!(why)),
+        Reply::Raw(format!("data: {}\n\n", json!({"error": {"fehler": why}}))),
+    ] {
+        let server = stand_in::OpenAi::start();
+        (0..2).for_each(|_| server.push(reply.clone()));
+        let asked = request(vec![Message::user("q")]);
+        let error = client(&server, Some(KEY)).ask(&asked, &Meter::default()).await.expect_err("an error");
+        let said = error.to_string();
+        assert!(said.contains(why) && !said.contains("half") && said.chars().count() < 450, "{reply:?}: {said}");
+    }
+    // Half an answer explains nothing, and is not told.
+    let whole = completion(json!({"content": "all of it"}), "stop").to_string();
+    for half in [&whole[..whole.len() - 9], &format!("data: {}", &whole[..whole.len() - 9])] {
+        let server = stand_in::OpenAi::start();
+        (0..2).for_each(|_| server.push(Reply::Raw(half.to_owned())));
+        let asked = request(vec![Message::user("q")]);
+        let error = client(&server, Some(KEY)).ask(&asked, &Meter::default()).await.expect_err("half an answer");
+        assert_eq!(error.to_string(), "the connection failed: the stream ended before the answer did");
+    }
+}
+
 #[tokio::test]
 async fn an_answer_that_its_server_ends_with_an_error_is_none() {
     let server = stand_in::OpenAi::start();
