@@ -33,6 +33,9 @@ use super::{
 
 /// How much of an error's body is read.
 const MAX_ERROR_BYTES: usize = 64 << 10;
+/// How long an error's body is read. It is there at once, as a rule; one that never ends would hide the status until the
+/// time of the whole call is over.
+const MAX_ERROR_TIME: Duration = Duration::from_secs(10);
 /// How much of a response that is not a stream is read.
 const MAX_DOCUMENT_BYTES: usize = 16 << 20;
 
@@ -345,13 +348,18 @@ impl Endpoint {
         let request_id = header("request-id").or_else(|| header("x-request-id"));
         tracing::debug!(status, request_id, "the provider refused the request");
         let mut body = Vec::new();
-        // If the body cannot be read, the status is enough.
-        while let Ok(Some(chunk)) = self.in_time(response.chunk()).await {
-            let room = MAX_ERROR_BYTES - body.len();
-            body.extend_from_slice(&chunk[..chunk.len().min(room)]);
-            if body.len() == MAX_ERROR_BYTES {
-                break;
+        let read = async {
+            while let Ok(Some(chunk)) = self.in_time(response.chunk()).await {
+                let room = MAX_ERROR_BYTES - body.len();
+                body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+                if body.len() == MAX_ERROR_BYTES {
+                    break;
+                }
             }
+        };
+        // If the body cannot be read, the status and what has come of the body are enough.
+        if timeout(MAX_ERROR_TIME, read).await.is_err() {
+            tracing::debug!(status, "the body of the refusal did not end in time");
         }
         let body = String::from_utf8_lossy(&body);
         let provider = self.url.host_str().unwrap_or_default();

@@ -1,11 +1,17 @@
 //! The client against the stand-in, which is as strict as OpenAI.
 
-use std::time::Duration;
+use std::{
+    io::{Read, Write},
+    net::TcpListener,
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
 
 use pmk_core::{Block, Message, Origin, Role, message};
 use pmk_stand_ins::{
     openai::{self as stand_in, KEY, Reply},
-    patience::PATIENCE,
+    patience::{PATIENCE, let_pass},
 };
 use serde_json::json;
 
@@ -110,6 +116,45 @@ async fn a_wrong_key_and_none_are_said() {
         let error = client.ask(&request(vec![Message::user("q")]), &Meter::default()).await.expect_err("no access");
         assert_eq!(error.class(), "auth");
     }
+}
+
+/// Its status had come, and nobody learnt of it: all the time of the call was spent on a body that never ended.
+#[tokio::test]
+async fn an_error_whose_body_drips_without_end_hid_its_status() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/v1", listener.local_addr().expect("its address"));
+    let (go_on, goes_on) = mpsc::channel::<()>();
+    let (sent, mut pieces) = tokio::sync::mpsc::unbounded_channel();
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        assert!(stream.read(&mut [0; 1 << 12]).expect("a request") > 0);
+        stream.write_all(b"HTTP/1.1 401 Unauthorized\r\ntransfer-encoding: chunked\r\n\r\n").expect("a client");
+        let mut piece = "Who are you?";
+        while goes_on.recv().is_ok() {
+            let chunk = format!("{:x}\r\n{piece}\r\n", piece.len());
+            if stream.write_all(chunk.as_bytes()).is_err() || sent.send(()).is_err() {
+                break;
+            }
+            piece = ".";
+        }
+    });
+    let url = http::base_url("OPENAI_BASE_URL", &url, false).expect("loopback");
+    let mut config = Config::new(None, url, "gpt-5");
+    config.limits.idle_timeout = PATIENCE;
+    let client = OpenAi::new(config).expect("a client");
+    let (asked, meter) = (request(vec![Message::user("q")]), Meter::default());
+    let drip = async {
+        while go_on.send(()).is_ok() {
+            pieces.recv().await.expect("a piece");
+            let_pass(Duration::from_secs(1)).await;
+        }
+    };
+    let error = tokio::select! {
+        outcome = client.ask(&asked, &meter) => outcome.expect_err("no access"),
+        () = drip => panic!("the server has gone"),
+    };
+    assert!(error.class() == "auth" && error.to_string().contains("Who are you?"), "{error}");
 }
 
 fn text(answer: &Answer) -> String {
