@@ -461,6 +461,7 @@ async fn a_server_whose_answers_are_shorter_was_asked_for_too_many_tokens_every_
         }
         let rooms: Vec<_> = server.requests().iter().map(|body| body["max_tokens"].clone()).collect();
         assert_eq!(rooms, [asked, 4_096, asked, 4_096, 4_096], "{body}");
+        assert_eq!(client.most_given(), Some(4_096), "{body}");
     }
 }
 
