@@ -286,9 +286,7 @@ impl Endpoint {
             match take(assembly, &mut decoder, &chunk) {
                 Ok(Some(answer)) => return Ok(answer),
                 Ok(None) => {}
-                Err(error) => {
-                    return Err(Failure::of(assembly, error).saying(unread(assembly, &decoder).as_deref()));
-                }
+                Err(error) => return Err(Failure::of(assembly, error).saying(unread(assembly, &decoder).as_deref())),
             }
             if assembly.has_begun() {
                 document.clear();
