@@ -458,10 +458,27 @@ fn what_was_forgotten_while_a_gateway_ran_came_back() {
 /// A model that thought until its room was used up was asked again and again for less, and its window was halved.
 #[test]
 fn an_answer_used_up_by_thinking_is_not_taken_for_a_prompt_that_is_too_large() {
-    let (home, openai) = (home(), OpenAi::start());
+    let openai = OpenAi::start();
+    think_until_it_ends(&openai, 8_192);
+    assert_eq!(openai.requests().len(), 2);
+}
+
+/// The room that was asked for was not used up, because the server gives less of it.
+#[test]
+fn an_answer_used_up_by_thinking_was_taken_for_silence_where_the_server_gives_less() {
+    let openai = OpenAi::start();
+    let refused = json!({"error": {"message": "Range of max_tokens should be [1,4096]"}});
+    openai.refuse_when(|body| body["max_tokens"].as_u64() > Some(4_096), 400, refused);
+    think_until_it_ends(&openai, 4_096);
+    assert_eq!(openai.requests().len(), 4);
+}
+
+/// Asks a model whose second answer consists of so many tokens of thoughts; expects that people are told of it.
+fn think_until_it_ends(openai: &OpenAi, tokens: u64) {
+    let home = home();
     let chunk = |choices: Value| format!("data: {}\n\n", json!({"choices": choices, "usage": null}));
     let finish_reason = json!([{"index": 0, "delta": {"reasoning_content": "hm"}, "finish_reason": "length"}]);
-    let usage = json!({"choices": [], "usage": {"prompt_tokens": 6_000, "completion_tokens": 8_192}});
+    let usage = json!({"choices": [], "usage": {"prompt_tokens": 6_000, "completion_tokens": tokens}});
     let thought = format!("{}data: {usage}\n\ndata: [DONE]\n\n", chunk(finish_reason));
     openai.push(Reply::Answer("noted".into()));
     openai.push(Reply::Raw(thought));
@@ -470,6 +487,5 @@ fn an_answer_used_up_by_thinking_is_not_taken_for_a_prompt_that_is_too_large() {
     let lines = finish(command, &[turn(0, 30), turn(1, 30)].join("\n")).ok().lines();
     let said = replies(&lines);
     assert!(said[1].starts_with(":x: The model reached the limit of its answer"), "{said:#?}");
-    assert_eq!(openai.requests().len(), 2);
     assert_eq!(of_type(&home.ledger(), "context.suspected").len(), 0);
 }

@@ -109,6 +109,10 @@ impl Model for Anthropic {
         true
     }
 
+    fn most_given(&self) -> Option<u32> {
+        self.most_given.known()
+    }
+
     fn clock_ahead(&self) -> Option<SignedDuration> {
         self.endpoint.clock_ahead()
     }

@@ -23,7 +23,7 @@
 use std::time::Duration;
 
 use self::{body::ErrorBody, numbers::Named};
-use super::{Answer, ModelError, Stop, families};
+use super::{Answer, ModelError, Stop, families, foreign};
 
 mod body;
 mod codes;
@@ -67,7 +67,7 @@ pub fn classify(failed: &Failed<'_>) -> ModelError {
     let said = if is_refused { ErrorBody::of_refusal(failed.body) } else { ErrorBody::read(failed.body) };
     let report = Report::new(failed, &said);
     let class = report.class();
-    let message = shown(failed.status.or(said.status), &said.words);
+    let message = shown(failed.status.or(said.status), &said.told());
     let retry_after = failed.retry_after.or(said.retry_after).or_else(|| wait::in_words(&report.words));
     match class {
         Class::Overflow(Named { observed, allowed }) => {
@@ -95,6 +95,17 @@ pub fn classify(failed: &Failed<'_>) -> ModelError {
 /// Classifies what was received instead of an answer, with a status that says nothing.
 pub(crate) fn in_place_of_an_answer(body: &str) -> ModelError {
     classify(&Failed { body, ..Failed::default() })
+}
+
+/// What is said, on one line, in what was received where an answer should be, whatever the key of the words; `None` if
+/// nothing is. Half a document may be half of an answer, which is no explanation.
+pub(crate) fn words_in_place_of_an_answer(received: &str) -> Option<String> {
+    let received = received.trim();
+    if received.starts_with(['{', '[']) && !foreign::is_json(received) {
+        return None;
+    }
+    let said = ErrorBody::of_refusal(received);
+    (!said.words.is_empty()).then(|| shown(None, &said.words))
 }
 
 /// Checks an answer: an empty one to a prompt that fills the window is an overflow that the provider did not report.

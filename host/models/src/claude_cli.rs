@@ -160,14 +160,14 @@ impl ClaudeCli {
 
     async fn attempt(&self, request: &Request, meter: &Meter, deadline: Instant) -> Result<Answer, ModelError> {
         let spec = self.spec(request, deadline);
-        let mut transcript = Transcript::default();
+        let mut metered = Metered { transcript: Transcript::default(), meter };
         let (cancel, heard, is_done) = (CancellationToken::new(), Notify::new(), Notify::new());
         let mut is_silent = false;
         let finished = {
             let mut run = pin!(child::run(&spec, &cancel, |line| {
                 heard.notify_one();
-                transcript.push(line);
-                if transcript.has_result() {
+                metered.transcript.push(line);
+                if metered.transcript.has_result() {
                     is_done.notify_one();
                 }
             }));
@@ -187,8 +187,7 @@ impl ClaudeCli {
             }
         };
         let finished = finished.map_err(|error| self.not_started(&error))?;
-        meter.add(transcript.spent());
-        let answered = transcript.finish().unwrap_or_else(|| {
+        let answered = metered.transcript.finish().unwrap_or_else(|| {
             if is_silent {
                 return Err(self.silence());
             }
@@ -241,6 +240,19 @@ impl ClaudeCli {
                 Err(ModelError::Other { message: format!("`{}` cannot be used: {error}", directory.display()) })
             }
         }
+    }
+}
+
+/// What `claude` prints in one attempt. Its cost is metered however the attempt ends, also if nobody waits for it any
+/// longer.
+struct Metered<'m> {
+    transcript: Transcript,
+    meter: &'m Meter,
+}
+
+impl Drop for Metered<'_> {
+    fn drop(&mut self) {
+        self.meter.add(self.transcript.spent());
     }
 }
 

@@ -33,6 +33,9 @@ use super::{
 
 /// How much of an error's body is read.
 const MAX_ERROR_BYTES: usize = 64 << 10;
+/// How long an error's body is read. It is there at once, as a rule; one that never ends would hide the status until the
+/// time of the whole call is over.
+const MAX_ERROR_TIME: Duration = Duration::from_secs(10);
 /// How much of a response that is not a stream is read.
 const MAX_DOCUMENT_BYTES: usize = 16 << 20;
 
@@ -86,6 +89,9 @@ pub(crate) trait Assemble: Default + Send {
 
     /// The text so far.
     fn text(&self) -> Cow<'_, str>;
+
+    /// The words of the last event that was no part of an answer and had any: they may say why there is none.
+    fn unread(&self) -> Option<&str>;
 
     /// What the provider has counted so far. It stays known when the answer is complete, and when it is refused.
     fn usage(&self) -> Usage;
@@ -268,7 +274,7 @@ impl Endpoint {
                         match assembly.apply(&last) {
                             Ok(Some(answer)) => return Ok(answer),
                             Err(error) if last.data.trim() == "[DONE]" || foreign::is_json(&last.data) => {
-                                return Err(Failure::of(assembly, error));
+                                return Err(Failure::of(assembly, error).saying(unread(assembly, &decoder).as_deref()));
                             }
                             Ok(None) | Err(_) => {}
                         }
@@ -280,7 +286,7 @@ impl Endpoint {
             match take(assembly, &mut decoder, &chunk) {
                 Ok(Some(answer)) => return Ok(answer),
                 Ok(None) => {}
-                Err(error) => return Err(Failure::of(assembly, error)),
+                Err(error) => return Err(Failure::of(assembly, error).saying(unread(assembly, &decoder).as_deref())),
             }
             if assembly.has_begun() {
                 document.clear();
@@ -294,20 +300,23 @@ impl Endpoint {
                 listener.hear(&assembly.text());
             }
         };
+        let words = unread(assembly, &decoder);
+        let words = words.as_deref();
         match assembly.end() {
             Some(whole) => whole.map_err(Failure::within_the_answer),
-            None if assembly.has_begun() => Err(Failure::broken_off(broken)),
-            None => self.document(&response, &String::from_utf8_lossy(&document), assembly, broken),
+            None if assembly.has_begun() => Err(Failure::broken_off(broken).saying(words)),
+            None => self.document(&response, &String::from_utf8_lossy(&document), assembly, broken, words),
         }
     }
 
-    /// Handles a response that was not a stream with an answer; `broken` is how it ended.
+    /// Handles a response that was not a stream with an answer; `broken` is how it ended, `words` is what it said.
     fn document(
         &self,
         response: &Response,
         document: &str,
         assembly: &mut impl Assemble,
         broken: ModelError,
+        words: Option<&str>,
     ) -> Result<Answer, Failure> {
         let document = document.trim_start_matches('\u{feff}').trim();
         if document.starts_with('{') {
@@ -324,9 +333,9 @@ impl Endpoint {
         }
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if document.is_empty() || kind.trim_start().starts_with("text/event-stream") {
-            return Err(Failure::before_the_answer(broken));
+            return Err(Failure::before_the_answer(broken).saying(words));
         }
-        Err(Failure::elsewhere(format!("`{}` sent `{kind}`, which is not an answer", self.url)))
+        Err(Failure::elsewhere(format!("`{}` sent `{kind}`, which is not an answer", self.url)).saying(words))
     }
 
     /// Classifies a status that is none of success.
@@ -337,13 +346,18 @@ impl Endpoint {
         let request_id = header("request-id").or_else(|| header("x-request-id"));
         tracing::debug!(status, request_id, "the provider refused the request");
         let mut body = Vec::new();
-        // If the body cannot be read, the status is enough.
-        while let Ok(Some(chunk)) = self.in_time(response.chunk()).await {
-            let room = MAX_ERROR_BYTES - body.len();
-            body.extend_from_slice(&chunk[..chunk.len().min(room)]);
-            if body.len() == MAX_ERROR_BYTES {
-                break;
+        let read = async {
+            while let Ok(Some(chunk)) = self.in_time(response.chunk()).await {
+                let room = MAX_ERROR_BYTES - body.len();
+                body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+                if body.len() == MAX_ERROR_BYTES {
+                    break;
+                }
             }
+        };
+        // If the body cannot be read, the status and what has come of the body are enough.
+        if timeout(MAX_ERROR_TIME, read).await.is_err() {
+            tracing::debug!(status, "the body of the refusal did not end in time");
         }
         let body = String::from_utf8_lossy(&body);
         let provider = self.url.host_str().unwrap_or_default();
@@ -381,6 +395,12 @@ fn take(assembly: &mut impl Assemble, decoder: &mut Decoder, chunk: &[u8]) -> Re
         }
     }
     Ok(None)
+}
+
+/// What the server has said that is no part of an answer.
+fn unread(assembly: &impl Assemble, decoder: &Decoder) -> Option<String> {
+    let words = assembly.unread().map(str::to_owned);
+    words.or_else(|| classify::words_in_place_of_an_answer(decoder.unread()))
 }
 
 /// Whether the request is sent again.
@@ -439,6 +459,21 @@ impl Failure {
     /// A proxy on the way has answered, or whatever is at a wrong address: that says nothing about the request.
     fn elsewhere(message: String) -> Self {
         Failure::final_one(ModelError::Transport { message })
+    }
+
+    /// Adds the server's words to the error of a stream that was not understood.
+    fn saying(mut self, words: Option<&str>) -> Self {
+        let Some(words) = words else { return self };
+        self.error = match self.error {
+            ModelError::Transport { message } if !message.contains(words) => {
+                ModelError::Transport { message: format!("{message}; the server said: {words}") }
+            }
+            ModelError::Timeout { message } if !message.contains(words) => {
+                ModelError::Timeout { message: format!("{message}; the server said: {words}") }
+            }
+            error => error,
+        };
+        self
     }
 
     /// Removes secrets from the error's text.

@@ -332,6 +332,11 @@ pub trait Model: Send + Sync {
         false
     }
 
+    /// The most tokens of an answer that its server was last found to give; `None` if it gives all that is asked for.
+    fn most_given(&self) -> Option<u32> {
+        None
+    }
+
     /// How far this machine's clock is ahead of the provider's, from its last response; `None` if no response said so.
     fn clock_ahead(&self) -> Option<SignedDuration> {
         None

@@ -152,6 +152,10 @@ impl Model for OpenAi {
         true
     }
 
+    fn most_given(&self) -> Option<u32> {
+        self.most_given.known()
+    }
+
     fn clock_ahead(&self) -> Option<SignedDuration> {
         self.endpoint.clock_ahead()
     }

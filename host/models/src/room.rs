@@ -31,6 +31,11 @@ impl MostGiven {
     pub fn asking(&self, wanted: u32) -> Asking<'_> {
         Asking { most_given: self, tokens: wanted.min(self.given.load(Ordering::Relaxed)), tries: 0 }
     }
+
+    /// What was accepted last in place of more; `None` if that has not been needed.
+    pub fn known(&self) -> Option<u32> {
+        Some(self.accepted.load(Ordering::Relaxed)).filter(|tokens| *tokens < u32::MAX)
+    }
 }
 
 /// What one request asks for.

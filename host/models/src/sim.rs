@@ -55,7 +55,8 @@ impl SimConfig {
                     config.factor =
                         value.parse().ok().filter(|factor| (0.01..=100.0).contains(factor)).ok_or_else(bad)?;
                 }
-                "overhead" => config.overhead_tokens = value.parse().map_err(|_| bad())?,
+                // No provider counts further, and sums of more would overflow.
+                "overhead" => config.overhead_tokens = value.parse::<u32>().map_err(|_| bad())?.into(),
                 "delay" => config.delay_ms = value.parse().map_err(|_| bad())?,
                 other => return Err(format!("unknown setting `{other}`; use `factor`, `overhead` or `delay`")),
             }

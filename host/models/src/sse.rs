@@ -4,10 +4,13 @@
 //! linear time and bounded memory. (`eventsource-stream` 0.2 panics on a byte order mark, rescans its buffer with every
 //! chunk and holds back everything after an invalid byte.)
 
+use pmk_core::text;
 use thiserror::Error;
 
 /// The maximum size of an event.
 pub const MAX_EVENT_BYTES: usize = 4 << 20;
+/// How much is kept of what is no event.
+const MAX_UNREAD_BYTES: usize = 64 << 10;
 
 /// One event. Ids and retry times are ignored: a model call is never resumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +33,7 @@ pub struct Decoder {
     line: Vec<u8>,
     name: String,
     data: String,
+    unread: String,
     past_first_line: bool,
     /// A line feed right after a carriage return belongs to the same line end.
     after_carriage_return: bool,
@@ -67,6 +71,11 @@ impl Decoder {
         self.end_line().or_else(|| self.dispatch())
     }
 
+    /// The lines that belong to no event: prose, or a page, of a server that only calls it a stream.
+    pub fn unread(&self) -> &str {
+        &self.unread
+    }
+
     fn extend_line(&mut self, bytes: &[u8]) -> Result<(), TooLarge> {
         if self.line.len() + self.data.len() + bytes.len() > MAX_EVENT_BYTES {
             return Err(TooLarge);
@@ -91,7 +100,15 @@ impl Decoder {
                 self.data.push_str(value);
                 self.data.push('\n');
             }
-            _ => {}
+            // A comment has no name.
+            "id" | "retry" | "" => {}
+            _ => {
+                let room = MAX_UNREAD_BYTES.saturating_sub(self.unread.len() + 1);
+                self.unread.push_str(text::head_bytes(line, room));
+                if room > 0 {
+                    self.unread.push('\n');
+                }
+            }
         }
         None
     }
@@ -126,6 +143,19 @@ mod tests {
     fn names_data_and_comments() {
         let stream = b": hello\nevent: ping\ndata: {}\n\ndata:a\ndata: b\nid: 1\n\nevent: gone\n\n";
         assert_eq!(decode(&[stream]), [event("ping", "{}"), event("message", "a\nb")]);
+    }
+
+    #[test]
+    fn what_is_no_event_is_kept_apart_up_to_a_limit() {
+        let mut decoder = Decoder::default();
+        let stream = b"Sorry: no\nevent: a\n: hello\nid: 1\nretry: 2\ndata: b\n\ndata center\n\n<p>";
+        assert_eq!(decoder.push(stream), Ok(vec![event("a", "b")]));
+        assert_eq!((decoder.end(), decoder.unread()), (None, "Sorry: no\ndata center\n<p>\n"));
+        let page = "預算".repeat(MAX_UNREAD_BYTES) + "\n";
+        for _ in 0..3 {
+            assert_eq!(decoder.push(page.as_bytes()), Ok(vec![]));
+            assert!(decoder.unread().len() <= MAX_UNREAD_BYTES, "{}", decoder.unread().len());
+        }
     }
 
     #[test]

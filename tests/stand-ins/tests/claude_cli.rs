@@ -8,13 +8,14 @@ use std::{
 
 use pmk_core::{Block, Message, message};
 use pmk_models::{
-    Answer, Meter, Model, ModelError, Request, Stop,
+    Answer, Meter, Model, ModelError, Request, Stop, Usage,
     claude_cli::{ClaudeCli, Config, INHERITED},
 };
 use pmk_stand_ins::{
-    patience::PATIENCE,
+    patience::{PATIENCE, until_async},
     program::{Call, calls},
 };
+use serde_json::json;
 
 struct Stage {
     directory: tempfile::TempDir,
@@ -34,6 +35,10 @@ fn stage(script: &str) -> Stage {
 
 impl Stage {
     async fn ask(&self) -> Result<Answer, ModelError> {
+        self.ask_metered(&Meter::default()).await
+    }
+
+    async fn ask_metered(&self, meter: &Meter) -> Result<Answer, ModelError> {
         let messages = vec![Message::user("本月預算?"), Message::assistant("哪個部門?"), Message::user("--help")];
         let request = Request {
             system: "Be brief.".into(),
@@ -41,7 +46,7 @@ impl Stage {
             max_answer_tokens: 1234,
             ..Request::default()
         };
-        ClaudeCli::new(self.config.clone()).ask(&request, &Meter::default()).await
+        ClaudeCli::new(self.config.clone()).ask(&request, meter).await
     }
 
     fn script(&self) -> PathBuf {
@@ -148,6 +153,24 @@ async fn a_claude_that_has_answered_and_does_not_exit_has_answered() {
         assert_eq!(answer.blocks, [Block::Text { text: "三萬元".into() }]);
         assert!(began.elapsed() < PATIENCE, "it is not waited for");
     }
+}
+
+/// It was counted only once it had ended: what was stopped looked free.
+#[tokio::test]
+async fn what_a_stopped_claude_had_spent_was_not_counted() {
+    let event = |event: serde_json::Value| json!({"type": "stream_event", "event": event});
+    let usage = json!({"input_tokens": 120, "cache_read_input_tokens": 50, "output_tokens": 1});
+    let start = event(json!({"type": "message_start", "message": {"usage": usage}}));
+    let delta = event(json!({"type": "message_delta", "usage": {"output_tokens": 9}}));
+    // More than a pipe holds: once it is written, what came before it has been read.
+    let stage = stage(&format!("out {start}\nout {delta}\nout {start}\nflood 1000000\nmark said\nhang"));
+    let (meter, said) = (Meter::default(), stage.directory.path().join("said"));
+    tokio::select! {
+        outcome = stage.ask_metered(&meter) => panic!("{outcome:?}"),
+        () = until_async("an answer begins", || said.exists().then_some(())) => {}
+    }
+    let spent = Usage { input_tokens: 240, output_tokens: 10, cache_read_tokens: 100, cache_creation_tokens: 0 };
+    assert_eq!(meter.total(), spent);
 }
 
 #[tokio::test]

@@ -153,7 +153,9 @@ fn cause(ports: &dyn Ports, exchange: &Exchange, outcome: &Result<Answer, ModelE
         }
         Err(error) if error.action() == Action::Probe => Source::Unexplained,
         Err(error) if is_without_a_word(error) => Source::Failing,
-        Ok(answer) if answer.is_empty() && !is_used_up(answer, exchange.budget.answer) => Source::Empty,
+        Ok(answer) if answer.is_empty() && !is_used_up(answer, exchange.budget.answer, ports.most_given()) => {
+            Source::Empty
+        }
         _ => return None,
     };
     // A failure without an explanation is caused by the server far more often than by the size.
@@ -167,8 +169,9 @@ fn cause(ports: &dyn Ports, exchange: &Exchange, outcome: &Result<Answer, ModelE
 }
 
 /// Returns whether an answer has used up the room for it; without any text, that is by thinking. A prompt that leaves
-/// less room than that ends it earlier.
-pub(crate) fn is_used_up(answer: &Answer, room: u32) -> bool {
+/// less room than that ends it earlier. The server may give less than the room that was asked for.
+pub(crate) fn is_used_up(answer: &Answer, room: u32, most_given: Option<u32>) -> bool {
+    let room = most_given.map_or(room, |most| room.min(most));
     answer.stop == Stop::MaxTokens && answer.usage.output_tokens >= u64::from(room - room / 10)
 }
 

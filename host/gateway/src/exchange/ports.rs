@@ -63,6 +63,11 @@ pub(crate) trait Ports: Send + Sync {
         false
     }
 
+    /// Returns the most tokens of an answer that the model's server gives, if that may be less than is asked for.
+    fn most_given(&self) -> Option<u32> {
+        None
+    }
+
     /// Returns the tool support of the model's server, if tools may be used with it.
     fn tools(&self) -> Option<&dyn ToolSupport> {
         None

@@ -202,6 +202,10 @@ impl Ports for LivePorts<'_> {
         self.services.model.has_images()
     }
 
+    fn most_given(&self) -> Option<u32> {
+        self.services.model.most_given()
+    }
+
     fn tools(&self) -> Option<&dyn ToolSupport> {
         self.services.model.has_tools().then_some(self)
     }

@@ -28,6 +28,7 @@ const MAX_BLOCKS: usize = 1 << 12;
 pub struct Assembly {
     started: bool,
     blocks: Vec<ReceivedBlock>,
+    unread: Option<String>,
     usage: Usage,
     stop: Option<StopDelta>,
     bytes: usize,
@@ -250,8 +251,13 @@ impl Assemble for Assembly {
             Ok(None) => return Ok(None),
             // Even if other fields are missing.
             Err(_) if foreign::is_error(&event.data) => return Err(classify::in_place_of_an_answer(&event.data)),
-            Err(_) if !KNOWN_EVENTS.contains(&event.name.as_str()) => return Ok(None),
-            Err(error) => return Err(malformed(format_args!("`{}` event: {error}", event.name))),
+            Err(error) => {
+                self.leave_unread(event);
+                if !KNOWN_EVENTS.contains(&event.name.as_str()) {
+                    return Ok(None);
+                }
+                return Err(malformed(format_args!("`{}` event: {error}", event.name)));
+            }
         };
         self.bytes += event.data.len();
         if self.bytes > MAX_ANSWER_BYTES {
@@ -286,9 +292,13 @@ impl Assemble for Assembly {
                 return self.finish().map(Some);
             }
             Data::Error => return Err(classify::in_place_of_an_answer(&event.data)),
-            Data::Unknown => {}
+            Data::Unknown => self.leave_unread(event),
         }
         Ok(None)
+    }
+
+    fn unread(&self) -> Option<&str> {
+        self.unread.as_deref()
     }
 
     fn usage(&self) -> Usage {
@@ -305,6 +315,11 @@ impl Assemble for Assembly {
 }
 
 impl Assembly {
+    /// Keeps the words of an event that is no part of an answer.
+    fn leave_unread(&mut self, event: &Event) {
+        self.unread = classify::words_in_place_of_an_answer(&event.data).or(self.unread.take());
+    }
+
     fn count(&mut self, seen: &UsageDelta) {
         for (total, seen) in [
             (&mut self.usage.input_tokens, seen.input_tokens),

@@ -301,6 +301,27 @@ async fn an_error_that_comes_as_an_answer_means_the_same() {
     }
 }
 
+/// Nobody knows the key of its words, or it is no event at all: people learnt only that the stream had ended.
+#[tokio::test]
+async fn the_words_of_an_error_that_is_not_understood_were_lost_in_a_stream() {
+    let why = "Der Server ist überlastet";
+    let odd = json!({"fehler": why});
+    let begun = format!("data: {}\n\n", json!({"type": "message_start", "message": {}}));
+    for stream in [
+        format!("data: {odd}\n\n"),
+        format!("event: fehler\ndata: {odd}\n\nevent: ping\ndata: {{\"type\": \"ping\"}}\n\n"),
+        format!("event: fehler\ndata: {why}\n\n"),
+        format!("data: {}\n\n", json!({"type": "fehler", "fehler": why})),
+        format!("{begun}data: {odd}\n\n"),
+        format!("{begun}event: fehler\ndata: {odd}\n\ndata: [DONE]\n\n"),
+        format!("{why}: später.\nBitte warten."),
+    ] {
+        let (outcome, _) = asked(vec![Behaviour::Raw(stream.clone().into()); 3]).await;
+        let said = outcome.expect_err("an error").to_string();
+        assert!(said.ends_with(why) || said.contains(&format!("{why}: später. Bitte")), "{stream}: {said}");
+    }
+}
+
 #[tokio::test]
 async fn the_wait_the_provider_asks_for_is_kept_and_handed_on() {
     let patient = Behaviour::error(429, "rate_limit_error", "slow").with_header("retry-after", "0.3");

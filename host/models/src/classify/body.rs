@@ -127,6 +127,11 @@ impl ErrorBody {
         said
     }
 
+    /// The texts that people are shown. If no key is known, any may have them.
+    pub fn told(&self) -> Cow<'_, str> {
+        if self.words.is_empty() { self.under_other_keys.join("\n").into() } else { self.words.as_str().into() }
+    }
+
     /// Whether the texts are those of an error, and not of an answer or a person.
     pub fn is_error(&self) -> bool {
         self.says_error || (self.is_json && !self.has_answer && !self.words.is_empty())

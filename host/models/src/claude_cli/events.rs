@@ -3,7 +3,7 @@
 //! The answer and every failure of the API are in the last line, of type `result`. A failure there has the subtype
 //! `success`; only `is_error` shows it. Lines that are not JSON, and types introduced later, are skipped.
 
-use std::iter;
+use std::{iter, mem};
 
 use pmk_core::{Block, text};
 use serde::Deserialize;
@@ -23,6 +23,10 @@ pub struct Transcript {
     failure: Option<String>,
     /// The token counts of the last message of type `assistant`.
     last: Option<Counted>,
+    /// What the calls before the newest one have cost, by the events of their streams.
+    earlier: Usage,
+    /// What the newest call has cost so far.
+    newest: Usage,
     result: Option<Outcome>,
 }
 
@@ -35,6 +39,27 @@ enum Line {
         message: Said,
     },
     Result(Outcome),
+    StreamEvent {
+        #[serde(default, deserialize_with = "counts::lenient")]
+        event: Streamed,
+    },
+    #[serde(other)]
+    Unknown,
+}
+
+/// An event of the API, as `claude` receives it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Streamed {
+    MessageStart {
+        #[serde(default, deserialize_with = "counts::lenient")]
+        message: Said,
+    },
+    MessageDelta {
+        #[serde(default, deserialize_with = "counts::lenient")]
+        usage: Counted,
+    },
+    #[default]
     #[serde(other)]
     Unknown,
 }
@@ -85,6 +110,18 @@ impl Counted {
         }
     }
 
+    /// Replaces what was counted before by what is counted now.
+    fn replace(&self, before: &mut Usage) {
+        for (total, seen) in [
+            (&mut before.input_tokens, self.input_tokens),
+            (&mut before.output_tokens, self.output_tokens),
+            (&mut before.cache_read_tokens, self.cache_read_input_tokens),
+            (&mut before.cache_creation_tokens, self.cache_creation_input_tokens),
+        ] {
+            *total = seen.0.unwrap_or(*total);
+        }
+    }
+
     /// All that was sent.
     fn prompt(&self) -> u64 {
         let parts = [&self.input_tokens, &self.cache_creation_input_tokens, &self.cache_read_input_tokens];
@@ -101,7 +138,12 @@ impl Transcript {
                 self.last = message.usage.or(self.last.take());
             }
             Ok(Line::Result(result)) => self.result = Some(result),
-            Ok(Line::Unknown) => {}
+            Ok(Line::StreamEvent { event: Streamed::MessageStart { message } }) => {
+                self.earlier.add(mem::take(&mut self.newest));
+                self.newest = message.usage.map(|counted| counted.usage()).unwrap_or_default();
+            }
+            Ok(Line::StreamEvent { event: Streamed::MessageDelta { usage } }) => usage.replace(&mut self.newest),
+            Ok(Line::StreamEvent { event: Streamed::Unknown } | Line::Unknown) => {}
             Err(error) => tracing::debug!("`claude` printed an unknown line: {error}"),
         }
     }
@@ -111,19 +153,26 @@ impl Transcript {
         self.result.is_some()
     }
 
-    /// What all calls that `claude` has made by itself have cost, as far as it says.
+    /// What all calls that `claude` has made by itself have cost, as far as it says: in its result, or until then in the
+    /// streams.
     pub fn spent(&self) -> Usage {
-        let counted = self.result.as_ref().map(|result| &result.usage).filter(|usage| usage.prompt() > 0);
-        counted.or(self.last.as_ref()).map(Counted::usage).unwrap_or_default()
+        let result = self.result.as_ref().map(|result| &result.usage).filter(|usage| usage.prompt() > 0);
+        let mut streamed = self.earlier;
+        streamed.add(self.newest);
+        match (result, &self.last) {
+            (Some(counted), _) => counted.usage(),
+            (None, Some(counted)) if streamed.prompt_tokens() == 0 => counted.usage(),
+            (None, _) => streamed,
+        }
     }
 
     /// The result; `None` if there was none.
-    pub fn finish(self) -> Option<Result<Answer, ModelError>> {
-        let result = self.result?;
+    pub fn finish(&self) -> Option<Result<Answer, ModelError>> {
+        let result = self.result.as_ref()?;
         if result.is_error || result.subtype != "success" {
-            return Some(Err(failure(&result, self.failure.as_deref().unwrap_or_default())));
+            return Some(Err(failure(result, self.failure.as_deref().unwrap_or_default())));
         }
-        let text = result.result.unwrap_or_default();
+        let text = result.result.clone().unwrap_or_default();
         let stop = match result.stop_reason.as_deref() {
             Some("max_tokens") => Stop::MaxTokens,
             Some("model_context_window_exceeded") => Stop::WindowFull,
@@ -245,6 +294,30 @@ mod tests {
         assert_eq!((usage.input_tokens, usage.output_tokens), (4_600, 700));
         for without in [json!({"type": "assistant"}), json!({"type": "assistant", "message": 7}), said(counts(0, 0))] {
             assert_eq!(of(&[without, result.clone()]).input_tokens, 9_000);
+        }
+    }
+
+    #[test]
+    fn until_the_result_says_what_all_calls_have_cost_their_streams_do() {
+        let counts = |input: u64, output: u64| json!({"input_tokens": input, "output_tokens": output});
+        let event = |event: serde_json::Value| json!({"type": "stream_event", "event": event});
+        let start = event(json!({"type": "message_start", "message": {"usage": counts(4_000, 1)}}));
+        let delta = event(json!({"type": "message_delta", "usage": {"input_tokens": null, "output_tokens": 70}}));
+        let said = json!({"type": "assistant", "message": {"usage": counts(3_000, 2)}});
+        let odd = [event(json!(7)), event(json!({"type": "ping"})), json!({"type": "stream_event"})];
+        let result = json!({"type": "result", "subtype": "success", "usage": counts(9_000, 700)});
+        let nothing = json!({"type": "result", "subtype": "success", "usage": counts(0, 0)});
+        for (lines, input, output) in [
+            (vec![&start, &said, &delta], 4_000, 70),
+            (vec![&start, &delta, &start, &odd[0], &odd[1], &odd[2]], 8_000, 71),
+            (vec![&said, &delta], 3_000, 2),
+            (vec![&start, &delta, &result], 9_000, 700),
+            (vec![&start, &delta, &nothing], 4_000, 70),
+        ] {
+            let mut transcript = Transcript::default();
+            lines.iter().for_each(|line| transcript.push(&line.to_string()));
+            let spent = transcript.spent();
+            assert_eq!((spent.input_tokens, spent.output_tokens), (input, output), "{lines:?}");
         }
     }
 

@@ -36,6 +36,7 @@ pub struct Assembly {
     refusal: String,
     calls: Vec<Call>,
     finish_reason: Option<String>,
+    unread: Option<String>,
     usage: Usage,
     bytes: usize,
 }
@@ -191,10 +192,16 @@ impl Assemble for Assembly {
             Ok(Some(chunk)) => chunk,
             Ok(None) => return Ok(None),
             Err(_) if foreign::is_error(&event.data) => return Err(classify::in_place_of_an_answer(&event.data)),
-            Err(error) => return Err(malformed(&error.to_string())),
+            Err(error) => {
+                self.leave_unread(event);
+                return Err(malformed(&error.to_string()));
+            }
         };
         if foreign::says_something(&chunk.error) || chunk.choices.is_empty() && foreign::is_error(&event.data) {
             return Err(classify::in_place_of_an_answer(&event.data));
+        }
+        if chunk.choices.is_empty() && chunk.usage.is_none() {
+            self.leave_unread(event);
         }
         if let Some(counted) = chunk.usage {
             self.usage = counted.into();
@@ -213,6 +220,10 @@ impl Assemble for Assembly {
         }
     }
 
+    fn unread(&self) -> Option<&str> {
+        self.unread.as_deref()
+    }
+
     fn usage(&self) -> Usage {
         self.usage
     }
@@ -229,6 +240,11 @@ impl Assemble for Assembly {
 }
 
 impl Assembly {
+    /// Keeps the words of an event that is no part of an answer.
+    fn leave_unread(&mut self, event: &Event) {
+        self.unread = classify::words_in_place_of_an_answer(&event.data).or(self.unread.take());
+    }
+
     /// The server has announced the end; `None` if nothing has been received.
     fn done(&mut self) -> Option<Result<Answer, ModelError>> {
         self.end().or_else(|| self.started.then(|| self.finish("stop")))

@@ -1,11 +1,17 @@
 //! The client against the stand-in, which is as strict as OpenAI.
 
-use std::time::Duration;
+use std::{
+    io::{Read, Write},
+    net::TcpListener,
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
 
 use pmk_core::{Block, Message, Origin, Role, message};
 use pmk_stand_ins::{
     openai::{self as stand_in, KEY, Reply},
-    patience::PATIENCE,
+    patience::{PATIENCE, let_pass},
 };
 use serde_json::json;
 
@@ -110,6 +116,45 @@ async fn a_wrong_key_and_none_are_said() {
         let error = client.ask(&request(vec![Message::user("q")]), &Meter::default()).await.expect_err("no access");
         assert_eq!(error.class(), "auth");
     }
+}
+
+/// Its status had come, and nobody learnt of it: all the time of the call was spent on a body that never ended.
+#[tokio::test]
+async fn an_error_whose_body_drips_without_end_hid_its_status() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/v1", listener.local_addr().expect("its address"));
+    let (go_on, goes_on) = mpsc::channel::<()>();
+    let (sent, mut pieces) = tokio::sync::mpsc::unbounded_channel();
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        assert!(stream.read(&mut [0; 1 << 12]).expect("a request") > 0);
+        stream.write_all(b"HTTP/1.1 401 Unauthorized\r\ntransfer-encoding: chunked\r\n\r\n").expect("a client");
+        let mut piece = "Who are you?";
+        while goes_on.recv().is_ok() {
+            let chunk = format!("{:x}\r\n{piece}\r\n", piece.len());
+            if stream.write_all(chunk.as_bytes()).is_err() || sent.send(()).is_err() {
+                break;
+            }
+            piece = ".";
+        }
+    });
+    let url = http::base_url("OPENAI_BASE_URL", &url, false).expect("loopback");
+    let mut config = Config::new(None, url, "gpt-5");
+    config.limits.idle_timeout = PATIENCE;
+    let client = OpenAi::new(config).expect("a client");
+    let (asked, meter) = (request(vec![Message::user("q")]), Meter::default());
+    let drip = async {
+        while go_on.send(()).is_ok() {
+            pieces.recv().await.expect("a piece");
+            let_pass(Duration::from_secs(1)).await;
+        }
+    };
+    let error = tokio::select! {
+        outcome = client.ask(&asked, &meter) => outcome.expect_err("no access"),
+        () = drip => panic!("the server has gone"),
+    };
+    assert!(error.class() == "auth" && error.to_string().contains("Who are you?"), "{error}");
 }
 
 fn text(answer: &Answer) -> String {
@@ -315,6 +360,47 @@ async fn an_error_that_comes_as_an_answer_means_the_same() {
     }
 }
 
+/// Nobody knows the key of its words, or it is no event at all: people learnt only that the stream had ended.
+#[tokio::test]
+async fn the_words_of_an_error_that_is_not_understood_were_lost_in_a_stream() {
+    let why = "Der Server ist überlastet";
+    let odd = format!("data: {}\n\n", json!({"fehler": why}));
+    let begun = chunk(&json!({"role": "assistant", "content": "half"}));
+    for reply in [
+        Reply::Raw(odd.clone()),
+        Reply::Raw(odd.trim_end().to_owned()),
+        Reply::Raw(format!("{odd}data: {{}}\n\ndata: [DONE]\n\n")),
+        Reply::Raw(format!("{begun}{odd}")),
+        Reply::Raw(format!("event: fehler\n{odd}")),
+        Reply::Raw(format!("event: error\n{odd}")),
+        Reply::Raw(format!("data: {why}\n\n")),
+        Reply::Raw(format!("data: {why}")),
+        Reply::Raw(format!("{begun}\n{why}\n")),
+        Reply::Raw(format!("{why}: später.\nBitte warten.")),
+        Reply::Raw(format!("<html>\n<head><title>{why}</title></head>\n</html>")),
+        Reply::Raw(format!("{why} {}", "und ".repeat(9_000))),
+        Reply::Error(200, json!({"fehler": why})),
+        Reply::Error(200, json!(why)),
+        Reply::Raw(format!("data: {}\n\n", json!({"error": {"fehler": why}}))),
+    ] {
+        let server = stand_in::OpenAi::start();
+        (0..2).for_each(|_| server.push(reply.clone()));
+        let asked = request(vec![Message::user("q")]);
+        let error = client(&server, Some(KEY)).ask(&asked, &Meter::default()).await.expect_err("an error");
+        let said = error.to_string();
+        assert!(said.contains(why) && !said.contains("half") && said.chars().count() < 450, "{reply:?}: {said}");
+    }
+    // Half an answer explains nothing, and is not told.
+    let whole = completion(json!({"content": "all of it"}), "stop").to_string();
+    for half in [&whole[..whole.len() - 9], &format!("data: {}", &whole[..whole.len() - 9])] {
+        let server = stand_in::OpenAi::start();
+        (0..2).for_each(|_| server.push(Reply::Raw(half.to_owned())));
+        let asked = request(vec![Message::user("q")]);
+        let error = client(&server, Some(KEY)).ask(&asked, &Meter::default()).await.expect_err("half an answer");
+        assert_eq!(error.to_string(), "the connection failed: the stream ended before the answer did");
+    }
+}
+
 #[tokio::test]
 async fn an_answer_that_its_server_ends_with_an_error_is_none() {
     let server = stand_in::OpenAi::start();
@@ -375,6 +461,7 @@ async fn a_server_whose_answers_are_shorter_was_asked_for_too_many_tokens_every_
         }
         let rooms: Vec<_> = server.requests().iter().map(|body| body["max_tokens"].clone()).collect();
         assert_eq!(rooms, [asked, 4_096, asked, 4_096, 4_096], "{body}");
+        assert_eq!(client.most_given(), Some(4_096), "{body}");
     }
 }
 

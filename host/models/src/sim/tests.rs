@@ -158,6 +158,18 @@ fn it_counts_with_the_hosts_estimator() {
     assert_eq!(said.usage.output_tokens, u64::from(tokens::estimate(&text)));
 }
 
+/// It was accepted, and the first question ended the gateway or came out as a prompt of no tokens.
+#[test]
+fn an_overhead_that_no_sum_can_hold_was_accepted() {
+    let most = SimConfig::parse("overhead=4294967295").expect("a large one");
+    let refused = Sim::new(most).answer(&request(conversation("Where is the spare key?")));
+    assert!(matches!(refused, Err(ModelError::Overflow { observed_tokens: Some(4_294_967_296..), .. })), "{refused:?}");
+    for text in ["4294967296", "18446744073709551615", "-1"] {
+        let why = format!("`{text}` is not a valid value of `overhead`");
+        assert_eq!(SimConfig::parse(&format!("overhead={text}")).map(|config| config.overhead_tokens), Err(why));
+    }
+}
+
 #[test]
 fn over_its_window_it_refuses_as_anthropic_does() {
     let request = request(conversation("Where is the spare key?"));
