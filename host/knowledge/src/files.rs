@@ -20,7 +20,7 @@ use rustix::{
 use tempfile::NamedTempFile;
 use thiserror::Error;
 
-use super::atom::{Atom, AtomError};
+use super::atom::{Atom, AtomError, Notice};
 /// A larger file is not an atom: somebody put a dump there.
 pub(super) const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
@@ -77,6 +77,17 @@ impl FileError {
     /// Whether the file does not exist.
     pub fn is_missing(&self) -> bool {
         matches!(self, FileError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// The file that somebody has to mend: it is there, but is not an atom.
+    pub fn broken(&self) -> Option<&Path> {
+        match self {
+            FileError::Atom { path, .. }
+            | FileError::NotText { path }
+            | FileError::TooLarge { path }
+            | FileError::NotAFile { path } => Some(path),
+            FileError::Io { .. } | FileError::Exists { .. } => None,
+        }
     }
 }
 
@@ -254,6 +265,14 @@ pub fn read_text(path: &Path) -> Result<String, FileError> {
         FileReadError::Io(source) => failed(source),
     })?;
     String::from_utf8(bytes).map_err(|_| FileError::NotText { path: path.to_owned() })
+}
+
+/// Whether a file still names a notice as its own although it is not an atom.
+pub(super) fn names_notice(path: &Path, notice: &Notice) -> bool {
+    let Ok(bytes) = files::read(path, MAX_FILE_BYTES) else { return false };
+    let text = String::from_utf8_lossy(&bytes);
+    let is_of_notice = |line: &str| line.contains("messageTs") && line.contains(&notice.message_ts);
+    text.contains(&notice.channel_id) && text.lines().any(is_of_notice)
 }
 
 /// Creates a folder and its parents, accessible to their owner alone.

@@ -12,7 +12,7 @@ use pmk_stand_ins::patience::until;
 use super::{
     atom::{Atom, NewAtom, Notice, PENDING_MS, Source, Status},
     files::AtomFiles,
-    library::{Library, MAX_RETRIEVED},
+    library::{Library, LibraryError, MAX_RETRIEVED},
     moderation,
     testing::CREATED_MS,
 };
@@ -247,6 +247,25 @@ fn an_approval_is_seen_at_once_and_a_rejection_too() {
     moderation::reject_file(&home.files, &path).unwrap();
     assert_eq!(home.ask("發票怎麼作廢"), Vec::<String>::new());
     assert_eq!(home.library.by_notice(&notice, CREATED_MS).unwrap(), None);
+}
+
+/// Regression: nobody knew any more what its notice was about.
+#[test]
+fn a_notice_about_an_atom_whose_file_was_broken_was_about_nothing() {
+    let mut home = Home::new();
+    let (scope, question, tags, answer) = KNOWN[2];
+    let path = home.save(scope, question, tags, answer, Status::Pending);
+    let notice = Notice { channel_id: "D1".into(), message_ts: "1777342420.000100".into() };
+    moderation::note_notice(&home.files, &path, &notice).unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("question: ", "question: [")).unwrap();
+    let error = home.library.by_notice(&notice, CREATED_MS).unwrap_err();
+    let LibraryError::File(problem) = &error else { panic!("{error}") };
+    assert_eq!(problem.broken(), Some(&*path), "{error}");
+    let other = Notice { channel_id: "D1".into(), message_ts: "1777342420.000200".into() };
+    assert_eq!(home.library.by_notice(&other, CREATED_MS).unwrap(), None);
+    fs::write(&path, text).unwrap();
+    assert_eq!(home.library.by_notice(&notice, CREATED_MS).unwrap().unwrap().path, path);
 }
 
 #[test]

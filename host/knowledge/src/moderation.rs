@@ -4,7 +4,10 @@
 //! lock and reads the file again before it changes anything: if two do the same concurrently, the second finds it done.
 
 use pmk_system::error::Failure;
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
 
 use thiserror::Error;
 
@@ -38,6 +41,26 @@ pub struct Loaded {
     pub atoms: Vec<StoredAtom>,
     /// Files that are not atoms, and atoms that could not be promoted.
     pub problems: Vec<FileError>,
+}
+
+impl Loaded {
+    /// As [`find`]; of a file with such a name that is not an atom, it says what is wrong.
+    ///
+    /// # Errors
+    /// Those of [`find`], or the [problem](FileError::broken) of that file.
+    pub fn find(mut self, prefix: &str) -> Result<StoredAtom, ModerationError> {
+        let is_meant = |problem: &FileError| {
+            let id = problem.broken().and_then(Path::file_stem).and_then(OsStr::to_str);
+            !prefix.is_empty() && id.is_some_and(|id| id.starts_with(prefix))
+        };
+        match find(&self.atoms, prefix) {
+            Err(ModerationError::NotFound(prefix)) => match self.problems.iter().position(is_meant) {
+                Some(at) => Err(self.problems.swap_remove(at).into()),
+                None => Err(ModerationError::NotFound(prefix)),
+            },
+            found => found.cloned(),
+        }
+    }
 }
 
 /// Why a verdict could not be applied.
@@ -331,6 +354,20 @@ mod tests {
         let loaded = load(&files, DUE_MS, Promote::No).unwrap();
         assert_eq!((loaded.atoms.len(), loaded.problems.len()), (1, 1));
         assert!(loaded.problems[0].to_string().contains("broken.md"));
+    }
+
+    /// Regression: whoever judged it by its id was told that there is none.
+    #[test]
+    fn an_atom_whose_file_was_broken_was_not_found() {
+        let (_home, files, paths) = home_with(&[atom("erp", "q", "a")]);
+        let id = files.read(&paths[0]).unwrap().meta.id;
+        fs::write(&paths[0], "---\nid: [\n---\n").unwrap();
+        let find = |prefix: &str| load(&files, DUE_MS, Promote::Yes).unwrap().find(prefix).unwrap_err();
+        let error = find(&id[..id.len() - 1]);
+        assert!(matches!(&error, ModerationError::File(problem) if problem.broken() == Some(&*paths[0])), "{error}");
+        for missing in ["2027", ""] {
+            assert!(matches!(find(missing), ModerationError::NotFound(_)), "{missing}");
+        }
     }
 
     #[test]
