@@ -233,6 +233,22 @@ fn a_pending_atom_is_invisible_until_it_is_due() {
     assert_eq!((atom.meta.status, atom.meta.expires_at), (Status::Approved, None));
 }
 
+/// Regression: it was approved again by the next question.
+#[test]
+fn an_atom_that_was_set_back_to_pending_by_hand_did_not_stay_so() {
+    let mut home = Home::new();
+    let (scope, question, tags, answer) = KNOWN[2];
+    let path = home.save(scope, question, tags, answer, Status::Approved);
+    assert_eq!(home.ask("發票怎麼作廢"), [question]);
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("status: approved", "status: pending")).unwrap();
+    home.ask_until("發票怎麼作廢", &[]);
+    assert_eq!(home.ask_at("發票怎麼作廢", CREATED_MS + 2 * PENDING_MS), Vec::<String>::new());
+    assert_eq!(home.files.read(&path).unwrap().meta.status, Status::Pending);
+    moderation::approve_file(&home.files, &path).unwrap();
+    assert_eq!(home.ask("發票怎麼作廢"), [question]);
+}
+
 #[test]
 fn an_approval_is_seen_at_once_and_a_rejection_too() {
     let mut home = Home::new();
