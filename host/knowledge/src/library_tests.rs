@@ -11,6 +11,7 @@ use pmk_stand_ins::patience::until;
 
 use super::{
     atom::{Atom, NewAtom, Notice, PENDING_MS, Source, Status},
+    catalogue::Catalogue,
     files::AtomFiles,
     library::{Library, LibraryError, MAX_RETRIEVED},
     moderation,
@@ -198,6 +199,28 @@ fn the_floor_holds_in_a_large_library_too() {
     assert_eq!(home.ask("系統設定 42 的預設值").first().map(String::as_str), Some("系統設定 42 的預設值是多少？"));
     assert_eq!(home.ask("系統設定的預設值").len(), MAX_RETRIEVED);
     assert_eq!(home.ask("今天午餐吃什麼？"), Vec::<String>::new());
+}
+
+/// Regression: only those that were going to be approved by time were left out.
+#[test]
+fn pending_atoms_that_wait_for_a_person_were_among_those_that_the_floor_is_measured_with() {
+    let mut home = Home::new();
+    for (known, before, now) in [
+        (KNOWN[0], "status: pending", "status: pending\nflagged: true"),
+        (KNOWN[1], "status: pending\nexpiresAt", "status: pending\nonce"),
+        (KNOWN[2], "status: pending", "status: approved"),
+    ] {
+        let (scope, question, tags, answer) = known;
+        let path = home.save(scope, question, tags, answer, Status::Pending);
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains(before), "{text}");
+        fs::write(&path, text.replace(before, now)).unwrap();
+    }
+    assert_eq!(home.ask("發票怎麼作廢"), [KNOWN[2].1]);
+    let sampled = Catalogue::open(home.dir.path()).unwrap().sample(48).unwrap();
+    let [place] = &sampled[..] else { panic!("{sampled:?}") };
+    let atom = home.files.read(&home.files.root().join(&place.scope).join(&place.name)).unwrap();
+    assert_eq!(atom.meta.question, KNOWN[2].1);
 }
 
 #[test]
