@@ -101,9 +101,6 @@ pub enum ModerationError {
         /// Its value now.
         edited: String,
     },
-    /// The file has changed since the editor was opened.
-    #[error("`{}` was changed by somebody else in the meantime", .0.display())]
-    Conflict(PathBuf),
 }
 
 /// As many ids as fit on a line.
@@ -224,23 +221,24 @@ pub fn save_edit(files: &AtomFiles, path: &Path, original: &str, edited: &str) -
     let atom = check_edit(&Atom::parse(original)?, edited)?;
     let lock = files.lock()?;
     if read_text(path)? != original {
-        return Err(ModerationError::Conflict(path.to_owned()));
+        return Err(FileError::Changed { path: path.to_owned() }.into());
     }
-    files.replace_text(&lock, path, edited)?;
+    files.replace_text(&lock, path, original, edited)?;
     Ok(atom)
 }
 
-/// Reads a file under the lock, and writes it if `edit` changed something.
+/// Reads a file under the lock, and writes it if `edit` changed something. What somebody else makes of the file in the
+/// meantime stays, and is an error.
 fn change(files: &AtomFiles, path: &Path, edit: impl FnOnce(&mut Atom) -> bool) -> Result<Option<Atom>, FileError> {
     let lock = files.lock()?;
-    let mut atom = match files.read(path) {
+    let (mut atom, before) = match files.read_with_text(path) {
         Err(error) if error.is_missing() => return Ok(None),
         read => read?,
     };
     if !edit(&mut atom) {
         return Ok(Some(atom));
     }
-    match files.replace(&lock, path, &atom) {
+    match files.replace(&lock, path, &before, &atom) {
         Err(error) if error.is_missing() => Ok(None),
         replaced => replaced.map(|()| Some(atom)),
     }
@@ -290,6 +288,24 @@ mod tests {
         });
         assert_eq!(changed.unwrap(), None);
         assert_eq!(files.paths().unwrap(), Vec::<PathBuf>::new());
+    }
+
+    /// Regression: a verdict that came while somebody saved an edit wrote the text of before.
+    #[test]
+    fn an_edit_that_was_saved_while_the_atom_was_changed_was_lost() {
+        let (_home, files, paths) = home_with(&[atom("erp", "q", "a")]);
+        let edited = fs::read_to_string(&paths[0]).unwrap().replace("question: q", "question: better");
+        let changed = change(&files, &paths[0], |atom| {
+            fs::write(&paths[0], &edited).unwrap();
+            atom.approve();
+            true
+        });
+        assert!(matches!(changed, Err(FileError::Changed { .. })), "{changed:?}");
+        assert_eq!(fs::read_to_string(&paths[0]).unwrap(), edited);
+        let names = fs::read_dir(paths[0].parent().unwrap()).unwrap().count();
+        assert_eq!(names, 1, "nothing is left beside it");
+        let approved = approve_file(&files, &paths[0]).unwrap().unwrap();
+        assert_eq!((approved.meta.status, approved.meta.question.as_str()), (Status::Approved, "better"));
     }
 
     /// Regression: the id of a copied atom was reported as an ambiguous prefix, and a longer one was asked for.
@@ -395,7 +411,8 @@ mod tests {
         assert_eq!(save_edit(&files, &paths[0], &original, &edited).unwrap().meta.question, "better");
         assert_eq!(fs::read_to_string(&paths[0]).unwrap(), edited);
 
-        assert!(matches!(save_edit(&files, &paths[0], &original, &edited), Err(ModerationError::Conflict(_))));
+        let again = save_edit(&files, &paths[0], &original, &edited);
+        assert!(matches!(again, Err(ModerationError::File(FileError::Changed { .. }))), "{again:?}");
         for (broken, expected) in [
             (edited.replace("question:", "question: ["), "not an atom"),
             (edited.replace("scope: erp", "scope: crm"), "a different `scope`"),
