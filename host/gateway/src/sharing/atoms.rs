@@ -152,7 +152,15 @@ impl SharedAtoms {
 
     /// Finds what has changed in the folder.
     fn look(&mut self) -> Result<(), SharingError> {
-        self.open.append(&mut self.mirror.look()?);
+        match self.mirror.look() {
+            Ok(mut changed) => self.open.append(&mut changed),
+            Err(error) => {
+                // What the mirror has seen is lost: the next look reports every file that is there, and none that was
+                // deleted.
+                self.is_compared = false;
+                return Err(error.into());
+            }
+        }
         let identity = self.mirror.identity();
         if self.manifest.folder() != Some(identity) {
             // Another folder is in its place: files that are missing there were not deleted by anybody.

@@ -307,6 +307,25 @@ fn what_cannot_be_read_is_left_alone_and_was_not_deleted() {
     settle(&mut [&mut one, &mut other], &[("erp/b.md", "better")]);
 }
 
+/// Regression: after a look that failed, what was deleted meanwhile was unknown until a restart.
+#[test]
+fn what_was_deleted_while_the_folder_could_not_be_listed_stayed_elsewhere() {
+    let Some(shared) = Base::new() else { return };
+    let (mut one, mut other) = (shared.house(), shared.house());
+    one.write("erp/a.md", "a");
+    one.write("erp/b.md", "b");
+    settle(&mut [&mut one, &mut other], &[("erp/a.md", "a"), ("erp/b.md", "b")]);
+    let root = one.root();
+    let set = |mode| fs::set_permissions(&root, fs::Permissions::from_mode(mode)).unwrap();
+    set(0o300);
+    // As root, every folder can be listed.
+    let can_be_listed = fs::read_dir(&root).is_ok();
+    assert_eq!(one.sharing.pass().is_ok(), can_be_listed);
+    one.remove("erp/a.md");
+    set(0o700);
+    settle(&mut [&mut one, &mut other], &[("erp/b.md", "b")]);
+}
+
 #[test]
 fn a_folder_that_is_gone_or_another_deletes_nothing() {
     let Some(shared) = Base::new() else { return };
