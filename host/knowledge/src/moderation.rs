@@ -12,7 +12,7 @@ use std::{
 use thiserror::Error;
 
 use super::{
-    atom::{Atom, AtomError, Notice, Status},
+    atom::{Atom, AtomError, Notice, PENDING_MS, Status},
     files::{AtomFiles, FileError, read_text},
 };
 
@@ -227,6 +227,22 @@ pub fn save_edit(files: &AtomFiles, path: &Path, original: &str, edited: &str) -
     Ok(atom)
 }
 
+/// Whether a text is what approval alone has made of an earlier one, which `is_earlier` recognises. A pending text in
+/// other words than the gateway's, as people may have edited it, is not recognised.
+pub fn is_approval_of(text: &str, is_earlier: impl Fn(&str) -> bool) -> bool {
+    let Ok(mut atom) = Atom::parse(text) else { return false };
+    if atom.meta.status != Status::Approved {
+        return false;
+    }
+    atom.meta.status = Status::Pending;
+    let due = atom.meta.created_at.saturating_add(PENDING_MS);
+    // Approval has removed the time, which some have not.
+    [Some(due), None].into_iter().any(|expires_at| {
+        atom.meta.expires_at = expires_at;
+        atom.render().is_ok_and(|earlier| is_earlier(&earlier))
+    })
+}
+
 /// Reads a file under the lock, and writes it if `edit` changed something. What somebody else makes of the file in the
 /// meantime stays, and is an error.
 fn change(files: &AtomFiles, path: &Path, edit: impl FnOnce(&mut Atom) -> bool) -> Result<Option<Atom>, FileError> {
@@ -261,10 +277,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::{
-        atom::PENDING_MS,
-        testing::{CREATED_MS, atom},
-    };
+    use crate::testing::{CREATED_MS, atom};
 
     const DUE_MS: i64 = CREATED_MS + PENDING_MS;
 
@@ -383,6 +396,25 @@ mod tests {
         assert!(matches!(&error, ModerationError::File(problem) if problem.broken() == Some(&*paths[0])), "{error}");
         for missing in ["2027", ""] {
             assert!(matches!(find(missing), ModerationError::NotFound(_)), "{missing}");
+        }
+    }
+
+    #[test]
+    fn an_approval_is_told_from_any_other_change() {
+        let flagged = |mut atom: Atom| {
+            (atom.meta.flagged, atom.meta.expires_at) = (true, None);
+            atom
+        };
+        let (_home, files, paths) = home_with(&[atom("erp", "q", "a"), flagged(atom("crm", "q", "a"))]);
+        for path in paths {
+            let before = fs::read_to_string(&path).unwrap();
+            let is_before = |text: &str| text == before;
+            assert!(!is_approval_of(&before, is_before), "nobody has approved it");
+            approve_file(&files, &path).unwrap();
+            let approved = fs::read_to_string(&path).unwrap();
+            assert!(is_approval_of(&approved, is_before), "{approved}");
+            assert!(!is_approval_of(&approved.replace("question: q", "question: better"), is_before));
+            assert!(!is_approval_of("no atom", |_| true));
         }
     }
 
