@@ -266,7 +266,9 @@ fn questions_to_people_add_up_commands_are_no_turns_and_what_waits_for_a_person_
     let talk = &audit["conversations"];
     assert_eq!((&talk["turns"], &talk["orders"], &talk["by_audience"]), (&json!(1), &json!(1), &json!({"biz": 1})));
     assert_eq!((&audit["atoms"]["pending"], &audit["flags"]), (&json!(1), &json!([])));
-    atom("stuck-one", "");
+    atom("set-back-one", "");
+    assert_eq!(home.run(&["--json", "audit"], "").ok().json()["flags"], json!([]));
+    atom("stuck-one", "expiresAt: 1\n");
     let audit = home.run(&["--json", "audit"], "").ok().json();
     assert_eq!(audit["flags"], json!(["1 atom has been pending for more than 24 h: `atoms list` promotes it"]));
 }

@@ -9,7 +9,7 @@ use tokio::{sync::Notify, task::JoinSet};
 
 use crate::{
     access::authorization::Action,
-    chat::{Accepted, Addressing, Change, Choice, Inbound, Invocation, Notice, Press, Reaction, ThreadMessage},
+    chat::{Accepted, Addressing, Change, Choice, Inbound, Invocation, Notice, Press, Reaction, ReplyTo, ThreadMessage},
     dispatch::{Batch, Dispatcher, TurnFailure, Turns},
     front::{FrontError, Intake},
     ledger::TaggedEvent,
@@ -180,6 +180,11 @@ impl FrontIntake {
                 // In a task of its own, because Slack waits for the acknowledgement meanwhile.
                 let (showing, ts) = (Arc::clone(&self.services), reaction.ts.clone());
                 self.services.tasks.spawn(async move { word::show(&showing, &place, &ts, text).await });
+                true
+            }
+            VerdictOutcome::Unreadable(text) => {
+                let place = ReplyTo { channel: reaction.channel.clone(), thread_ts: None };
+                word::whisper(&self.services, reaction.user.clone(), place, text);
                 true
             }
             VerdictOutcome::NotTheirs | VerdictOutcome::Taken | VerdictOutcome::Known(_) => true,

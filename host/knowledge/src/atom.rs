@@ -229,11 +229,11 @@ impl Atom {
         self.meta.expires_at = None;
     }
 
-    /// When a pending atom counts as approved, in milliseconds since 1970; `None` if it is approved already, or
-    /// flagged, so that a person must approve it.
+    /// When a pending atom counts as approved, in milliseconds since 1970; `None` if it is approved already, or if a
+    /// person must approve it: it is flagged, or was approved before and somebody has set it back, as approval removes
+    /// the time.
     pub fn due_at_ms(&self) -> Option<i64> {
-        let expires_at = self.meta.expires_at.unwrap_or(self.meta.created_at.saturating_add(PENDING_MS));
-        (self.meta.status == Status::Pending && !self.meta.flagged).then_some(expires_at)
+        self.meta.expires_at.filter(|_| self.meta.status == Status::Pending && !self.meta.flagged)
     }
 
     /// Whether it is pending and its time for a verdict has passed.
@@ -384,6 +384,20 @@ reviewedBy: {name: Lin, at: 2026-04-29}
         assert_eq!((read.meta.status, read.meta.flagged), (Status::Approved, true));
         let ordinary = Atom::pending(new(None));
         assert!(ordinary.is_due(i64::MAX) && !ordinary.render().unwrap().contains("flag"));
+    }
+
+    /// Regression: its day had passed since it was created, so it was approved again at once.
+    #[test]
+    fn what_was_approved_and_is_set_back_by_hand_waits_for_a_person() {
+        let mut atom = Atom::parse(SAMPLE).unwrap();
+        assert!(atom.is_due(i64::MAX));
+        atom.approve();
+        let edited = atom.render().unwrap().replace("status: approved", "status: pending");
+        let mut read = Atom::parse(&edited).unwrap();
+        assert_eq!((read.meta.status, read.due_at_ms()), (Status::Pending, None));
+        assert!(!read.is_due(i64::MAX));
+        read.approve();
+        assert_eq!(read.meta.status, Status::Approved);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use super::{
 };
 
 /// Incremented whenever the tables, or the terms of texts, change.
-const VERSION: i32 = 2;
+const VERSION: i32 = 3;
 
 /// A shorter word is not corrected: too many words are similar to it.
 const LEAST_MISTYPED: usize = 6;
@@ -47,14 +47,15 @@ const INDEX: Index = Index {
 
 const SCHEMA: &str = "
 CREATE TABLE IF NOT EXISTS atom (
-    key        INTEGER PRIMARY KEY,
-    scope      TEXT NOT NULL,
-    name       TEXT NOT NULL,
-    stamp      TEXT NOT NULL,
-    due_at     INTEGER,
-    channel_id TEXT,
-    message_ts TEXT,
-    problem    TEXT,
+    key         INTEGER PRIMARY KEY,
+    scope       TEXT NOT NULL,
+    name        TEXT NOT NULL,
+    stamp       TEXT NOT NULL,
+    due_at      INTEGER,
+    channel_id  TEXT,
+    message_ts  TEXT,
+    problem     TEXT,
+    is_findable INTEGER NOT NULL,
     UNIQUE (scope, name)
 );
 CREATE TABLE IF NOT EXISTS atom_floor (one INTEGER PRIMARY KEY CHECK (one = 1), atoms INTEGER NOT NULL, value REAL NOT NULL);
@@ -185,10 +186,10 @@ impl Catalogue {
         let key: i64 = self
             .db
             .prepare_cached(
-                "INSERT INTO atom (scope, name, stamp, due_at, channel_id, message_ts, problem) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) \
-                 ON CONFLICT (scope, name) DO UPDATE SET stamp = ?3, due_at = ?4, channel_id = ?5, message_ts = ?6, problem = ?7 \
-                 RETURNING key",
+                "INSERT INTO atom (scope, name, stamp, due_at, channel_id, message_ts, problem, is_findable) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) \
+                 ON CONFLICT (scope, name) DO UPDATE SET stamp = ?3, due_at = ?4, channel_id = ?5, message_ts = ?6, \
+                 problem = ?7, is_findable = ?8 RETURNING key",
             )?
             .query_row(
                 params![
@@ -199,6 +200,7 @@ impl Catalogue {
                     notice.map(|notice| &notice.channel_id),
                     notice.map(|notice| &notice.message_ts),
                     read.err(),
+                    meta.is_some_and(|meta| meta.status == Status::Approved),
                 ],
                 |row| row.get(0),
             )?;
@@ -296,7 +298,7 @@ impl Catalogue {
     /// About this many findable atoms, spread evenly.
     pub(super) fn sample(&self, atoms: u32) -> Result<Vec<Place>, CatalogueError> {
         let every = self.len()?.div_ceil(atoms.max(1)).max(1);
-        let sql = "SELECT scope, name FROM atom WHERE due_at IS NULL AND problem IS NULL AND key % ?1 = 0 ORDER BY key LIMIT ?2";
+        let sql = "SELECT scope, name FROM atom WHERE is_findable AND key % ?1 = 0 ORDER BY key LIMIT ?2";
         self.places(sql, [every, atoms])
     }
 

@@ -15,7 +15,7 @@ pub const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(120);
 /// The maximum length of a summary made from the reply itself, in characters.
 const FALLBACK_SUMMARY_CHARS: usize = 200;
 
-/// A longer tag is taken for a sentence and dropped.
+/// A longer tag is cut, in characters.
 const MAX_TAG_CHARS: usize = 40;
 
 /// A longer reply is cut for the curator, in characters; the atom keeps all of it.

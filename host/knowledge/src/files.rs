@@ -20,7 +20,7 @@ use rustix::{
 use tempfile::NamedTempFile;
 use thiserror::Error;
 
-use super::atom::{Atom, AtomError};
+use super::atom::{Atom, AtomError, Notice};
 /// A larger file is not an atom: somebody put a dump there.
 pub(super) const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
@@ -71,12 +71,29 @@ pub enum FileError {
         /// Its file.
         path: PathBuf,
     },
+    /// It is no longer what was read, and is left as somebody else has made it.
+    #[error("`{}` was changed by somebody else in the meantime", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 impl FileError {
     /// Whether the file does not exist.
     pub fn is_missing(&self) -> bool {
         matches!(self, FileError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// The file that somebody has to mend: it is there, but is not an atom.
+    pub fn broken(&self) -> Option<&Path> {
+        match self {
+            FileError::Atom { path, .. }
+            | FileError::NotText { path }
+            | FileError::TooLarge { path }
+            | FileError::NotAFile { path } => Some(path),
+            FileError::Io { .. } | FileError::Exists { .. } | FileError::Changed { .. } => None,
+        }
     }
 }
 
@@ -165,8 +182,17 @@ impl AtomFiles {
     /// # Errors
     /// [`FileError`] says why it is not an atom.
     pub(crate) fn read(&self, path: &Path) -> Result<Atom, FileError> {
+        self.read_with_text(path).map(|(atom, _)| atom)
+    }
+
+    /// Reads one atom, and returns its file's text with it.
+    ///
+    /// # Errors
+    /// [`FileError`] says why it is not an atom.
+    pub(crate) fn read_with_text(&self, path: &Path) -> Result<(Atom, String), FileError> {
         let text = read_text(path)?;
-        Atom::parse(&text).map_err(|source| FileError::Atom { path: path.to_owned(), source })
+        let atom = Atom::parse(&text).map_err(|source| FileError::Atom { path: path.to_owned(), source })?;
+        Ok((atom, text))
     }
 
     /// Waits for the lock and takes it.
@@ -203,20 +229,28 @@ impl AtomFiles {
         Ok(path)
     }
 
-    /// Replaces an existing atom.
+    /// Replaces an existing atom whose file had this text.
     ///
     /// # Errors
-    /// If it cannot be written; the old one is then still there, unless somebody has deleted it.
-    pub(crate) fn replace(&self, _lock: &Lock, path: &Path, atom: &Atom) -> Result<(), FileError> {
-        replace(path, &render(atom, path)?)
+    /// If it cannot be written, or [somebody else](FileError::Changed) has; what is there then stays, unless somebody
+    /// has deleted it.
+    pub(crate) fn replace(&self, lock: &Lock, path: &Path, before: &str, atom: &Atom) -> Result<(), FileError> {
+        self.replace_text(lock, path, before, &render(atom, path)?)
     }
 
-    /// Replaces an existing atom with a text that somebody edited, unchanged.
+    /// The same with a text that somebody edited, unchanged.
     ///
     /// # Errors
-    /// If it cannot be written; the old one is then still there, unless somebody has deleted it.
-    pub(crate) fn replace_text(&self, _lock: &Lock, path: &Path, text: &str) -> Result<(), FileError> {
-        replace(path, text)
+    /// Those of [`replace`](AtomFiles::replace).
+    pub(crate) fn replace_text(&self, _lock: &Lock, path: &Path, before: &str, text: &str) -> Result<(), FileError> {
+        let Some(old) = exchange(path, text)? else { return Ok(()) };
+        // People who edit a file do not use the lock.
+        if read_text(old.path()).is_ok_and(|old| old == before) {
+            return Ok(());
+        }
+        fs::rename(old.path(), path).map_err(|source| io_error(path, "written", source))?;
+        sync_folder(path)?;
+        Err(FileError::Changed { path: path.to_owned() })
     }
 
     /// Deletes an atom's file. It is not an error if it does not exist.
@@ -256,6 +290,14 @@ pub fn read_text(path: &Path) -> Result<String, FileError> {
     String::from_utf8(bytes).map_err(|_| FileError::NotText { path: path.to_owned() })
 }
 
+/// Whether a file still names a notice as its own although it is not an atom.
+pub(super) fn names_notice(path: &Path, notice: &Notice) -> bool {
+    let Ok(bytes) = files::read(path, MAX_FILE_BYTES) else { return false };
+    let text = String::from_utf8_lossy(&bytes);
+    let is_of_notice = |line: &str| line.contains("messageTs") && line.contains(&notice.message_ts);
+    text.contains(&notice.channel_id) && text.lines().any(is_of_notice)
+}
+
 /// Creates a folder and its parents, accessible to their owner alone.
 pub(super) fn make_private_dir(path: &Path) -> Result<(), FileError> {
     let mut builder = fs::DirBuilder::new();
@@ -271,11 +313,6 @@ pub(super) fn io_error(path: &Path, action: &'static str, source: io::Error) -> 
 
 fn render(atom: &Atom, path: &Path) -> Result<String, FileError> {
     atom.render().map_err(|source| FileError::Atom { path: path.to_owned(), source })
-}
-
-/// Replaces an existing file.
-fn replace(path: &Path, text: &str) -> Result<(), FileError> {
-    exchange(path, text).map(drop)
 }
 
 /// Replaces an existing file and returns the old one, which is deleted when dropped; `None` where the file system
@@ -327,6 +364,9 @@ fn list(folder: &Path, keep: impl Fn(&Path) -> bool) -> Result<Vec<String>, File
 
 impl From<FileError> for Failure {
     fn from(error: FileError) -> Self {
+        if let FileError::Changed { .. } = error {
+            return Failure::new(error).hint("read it again and repeat your command if you still want it");
+        }
         Failure::new(error).hint("check that you own the folder, that you can write to it and that the disk has free space, or use another `--home`")
     }
 }
@@ -367,7 +407,7 @@ mod tests {
         let path = files.save_new(&atom("erp", "q", "old")).unwrap();
         let blocked = path.with_file_name("blocked.md");
         fs::create_dir_all(blocked.join("full")).unwrap();
-        assert!(files.replace_text(&files.lock().unwrap(), &blocked, "new").is_err());
+        assert!(files.replace_text(&files.lock().unwrap(), &blocked, "old", "new").is_err());
         let names = fs::read_dir(path.parent().unwrap()).unwrap().count();
         assert_eq!((files.read(&path).unwrap().answer(), names), ("old", 2));
     }
@@ -379,7 +419,7 @@ mod tests {
         let atom = atom("erp", "q", "a");
         let path = files.save_new(&atom).unwrap();
         fs::remove_file(&path).unwrap();
-        assert!(files.replace(&files.lock().unwrap(), &path, &atom).unwrap_err().is_missing());
+        assert!(files.replace(&files.lock().unwrap(), &path, "old", &atom).unwrap_err().is_missing());
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 0);
     }
 

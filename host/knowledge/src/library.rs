@@ -17,7 +17,7 @@ use thiserror::Error;
 use super::{
     atom::{Atom, Notice, Status},
     catalogue::{Catalogue, CatalogueError, Place, Stamp},
-    files::{AtomFiles, FileError},
+    files::{AtomFiles, FileError, names_notice},
     moderation::{self, StoredAtom},
     watch::Watch,
 };
@@ -100,11 +100,15 @@ impl Library {
     /// The atom that a notice is about.
     ///
     /// # Errors
-    /// If the folder or the cache cannot be used.
+    /// If the folder or the cache cannot be used, or the file is there, but is [not an atom](FileError::broken).
     pub fn by_notice(&mut self, notice: &Notice, now_ms: i64) -> Result<Option<StoredAtom>, LibraryError> {
         self.refresh(now_ms)?;
         let Library { files, live: Some(live), .. } = self else { return Ok(None) };
-        let Some(place) = live.catalogue.by_notice(notice)? else { return Ok(None) };
+        let place = match live.catalogue.by_notice(notice)? {
+            None => live.broken_by_notice(files, notice)?,
+            place => place,
+        };
+        let Some(place) = place else { return Ok(None) };
         let path = path_of(files, &place);
         match files.read(&path) {
             Err(error) if error.is_missing() => Ok(None),
@@ -151,6 +155,12 @@ struct Candidate {
 }
 
 impl Live {
+    /// The file that is not an atom and that a notice was about before somebody broke it.
+    fn broken_by_notice(&self, files: &AtomFiles, notice: &Notice) -> Result<Option<Place>, CatalogueError> {
+        let mut broken = self.catalogue.problems()?.into_iter().map(|(place, _)| place);
+        Ok(broken.find(|place| names_notice(&path_of(files, place), notice)))
+    }
+
     /// The approved atoms that match a question best, best first.
     fn candidates(&self, files: &AtomFiles, asked: &Asked, limit: usize) -> Result<Vec<Candidate>, LibraryError> {
         let frequencies = self.catalogue.frequencies(asked)?;

@@ -11,8 +11,9 @@ use pmk_stand_ins::patience::until;
 
 use super::{
     atom::{Atom, NewAtom, Notice, PENDING_MS, Source, Status},
+    catalogue::Catalogue,
     files::AtomFiles,
-    library::{Library, MAX_RETRIEVED},
+    library::{Library, LibraryError, MAX_RETRIEVED},
     moderation,
     testing::CREATED_MS,
 };
@@ -200,6 +201,28 @@ fn the_floor_holds_in_a_large_library_too() {
     assert_eq!(home.ask("今天午餐吃什麼？"), Vec::<String>::new());
 }
 
+/// Regression: only those that were going to be approved by time were left out.
+#[test]
+fn pending_atoms_that_wait_for_a_person_were_among_those_that_the_floor_is_measured_with() {
+    let mut home = Home::new();
+    for (known, before, now) in [
+        (KNOWN[0], "status: pending", "status: pending\nflagged: true"),
+        (KNOWN[1], "status: pending\nexpiresAt", "status: pending\nonce"),
+        (KNOWN[2], "status: pending", "status: approved"),
+    ] {
+        let (scope, question, tags, answer) = known;
+        let path = home.save(scope, question, tags, answer, Status::Pending);
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains(before), "{text}");
+        fs::write(&path, text.replace(before, now)).unwrap();
+    }
+    assert_eq!(home.ask("發票怎麼作廢"), [KNOWN[2].1]);
+    let sampled = Catalogue::open(home.dir.path()).unwrap().sample(48).unwrap();
+    let [place] = &sampled[..] else { panic!("{sampled:?}") };
+    let atom = home.files.read(&home.files.root().join(&place.scope).join(&place.name)).unwrap();
+    assert_eq!(atom.meta.question, KNOWN[2].1);
+}
+
 #[test]
 fn a_file_that_is_added_changed_or_removed_is_seen_by_the_next_turn() {
     let mut home = Home::knowing(&KNOWN[..1]);
@@ -233,6 +256,22 @@ fn a_pending_atom_is_invisible_until_it_is_due() {
     assert_eq!((atom.meta.status, atom.meta.expires_at), (Status::Approved, None));
 }
 
+/// Regression: it was approved again by the next question.
+#[test]
+fn an_atom_that_was_set_back_to_pending_by_hand_did_not_stay_so() {
+    let mut home = Home::new();
+    let (scope, question, tags, answer) = KNOWN[2];
+    let path = home.save(scope, question, tags, answer, Status::Approved);
+    assert_eq!(home.ask("發票怎麼作廢"), [question]);
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("status: approved", "status: pending")).unwrap();
+    home.ask_until("發票怎麼作廢", &[]);
+    assert_eq!(home.ask_at("發票怎麼作廢", CREATED_MS + 2 * PENDING_MS), Vec::<String>::new());
+    assert_eq!(home.files.read(&path).unwrap().meta.status, Status::Pending);
+    moderation::approve_file(&home.files, &path).unwrap();
+    assert_eq!(home.ask("發票怎麼作廢"), [question]);
+}
+
 #[test]
 fn an_approval_is_seen_at_once_and_a_rejection_too() {
     let mut home = Home::new();
@@ -247,6 +286,25 @@ fn an_approval_is_seen_at_once_and_a_rejection_too() {
     moderation::reject_file(&home.files, &path).unwrap();
     assert_eq!(home.ask("發票怎麼作廢"), Vec::<String>::new());
     assert_eq!(home.library.by_notice(&notice, CREATED_MS).unwrap(), None);
+}
+
+/// Regression: nobody knew any more what its notice was about.
+#[test]
+fn a_notice_about_an_atom_whose_file_was_broken_was_about_nothing() {
+    let mut home = Home::new();
+    let (scope, question, tags, answer) = KNOWN[2];
+    let path = home.save(scope, question, tags, answer, Status::Pending);
+    let notice = Notice { channel_id: "D1".into(), message_ts: "1777342420.000100".into() };
+    moderation::note_notice(&home.files, &path, &notice).unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("question: ", "question: [")).unwrap();
+    let error = home.library.by_notice(&notice, CREATED_MS).unwrap_err();
+    let LibraryError::File(problem) = &error else { panic!("{error}") };
+    assert_eq!(problem.broken(), Some(&*path), "{error}");
+    let other = Notice { channel_id: "D1".into(), message_ts: "1777342420.000200".into() };
+    assert_eq!(home.library.by_notice(&other, CREATED_MS).unwrap(), None);
+    fs::write(&path, text).unwrap();
+    assert_eq!(home.library.by_notice(&notice, CREATED_MS).unwrap().unwrap().path, path);
 }
 
 #[test]

@@ -4,12 +4,15 @@
 //! lock and reads the file again before it changes anything: if two do the same concurrently, the second finds it done.
 
 use pmk_system::error::Failure;
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
 
 use thiserror::Error;
 
 use super::{
-    atom::{Atom, AtomError, Notice, Status},
+    atom::{Atom, AtomError, Notice, PENDING_MS, Status},
     files::{AtomFiles, FileError, read_text},
 };
 
@@ -38,6 +41,26 @@ pub struct Loaded {
     pub atoms: Vec<StoredAtom>,
     /// Files that are not atoms, and atoms that could not be promoted.
     pub problems: Vec<FileError>,
+}
+
+impl Loaded {
+    /// As [`find`]; of a file with such a name that is not an atom, it says what is wrong.
+    ///
+    /// # Errors
+    /// Those of [`find`], or the [problem](FileError::broken) of that file.
+    pub fn find(mut self, prefix: &str) -> Result<StoredAtom, ModerationError> {
+        let is_meant = |problem: &FileError| {
+            let id = problem.broken().and_then(Path::file_stem).and_then(OsStr::to_str);
+            !prefix.is_empty() && id.is_some_and(|id| id.starts_with(prefix))
+        };
+        match find(&self.atoms, prefix) {
+            Err(ModerationError::NotFound(prefix)) => match self.problems.iter().position(is_meant) {
+                Some(at) => Err(self.problems.swap_remove(at).into()),
+                None => Err(ModerationError::NotFound(prefix)),
+            },
+            found => found.cloned(),
+        }
+    }
 }
 
 /// Why a verdict could not be applied.
@@ -78,9 +101,6 @@ pub enum ModerationError {
         /// Its value now.
         edited: String,
     },
-    /// The file has changed since the editor was opened.
-    #[error("`{}` was changed by somebody else in the meantime", .0.display())]
-    Conflict(PathBuf),
 }
 
 /// As many ids as fit on a line.
@@ -201,23 +221,40 @@ pub fn save_edit(files: &AtomFiles, path: &Path, original: &str, edited: &str) -
     let atom = check_edit(&Atom::parse(original)?, edited)?;
     let lock = files.lock()?;
     if read_text(path)? != original {
-        return Err(ModerationError::Conflict(path.to_owned()));
+        return Err(FileError::Changed { path: path.to_owned() }.into());
     }
-    files.replace_text(&lock, path, edited)?;
+    files.replace_text(&lock, path, original, edited)?;
     Ok(atom)
 }
 
-/// Reads a file under the lock, and writes it if `edit` changed something.
+/// Whether a text is what approval alone has made of an earlier one, which `is_earlier` recognises. A pending text in
+/// other words than the gateway's, as people may have edited it, is not recognised.
+pub fn is_approval_of(text: &str, is_earlier: impl Fn(&str) -> bool) -> bool {
+    let Ok(mut atom) = Atom::parse(text) else { return false };
+    if atom.meta.status != Status::Approved {
+        return false;
+    }
+    atom.meta.status = Status::Pending;
+    let due = atom.meta.created_at.saturating_add(PENDING_MS);
+    // Approval has removed the time, which some have not.
+    [Some(due), None].into_iter().any(|expires_at| {
+        atom.meta.expires_at = expires_at;
+        atom.render().is_ok_and(|earlier| is_earlier(&earlier))
+    })
+}
+
+/// Reads a file under the lock, and writes it if `edit` changed something. What somebody else makes of the file in the
+/// meantime stays, and is an error.
 fn change(files: &AtomFiles, path: &Path, edit: impl FnOnce(&mut Atom) -> bool) -> Result<Option<Atom>, FileError> {
     let lock = files.lock()?;
-    let mut atom = match files.read(path) {
+    let (mut atom, before) = match files.read_with_text(path) {
         Err(error) if error.is_missing() => return Ok(None),
         read => read?,
     };
     if !edit(&mut atom) {
         return Ok(Some(atom));
     }
-    match files.replace(&lock, path, &atom) {
+    match files.replace(&lock, path, &before, &atom) {
         Err(error) if error.is_missing() => Ok(None),
         replaced => replaced.map(|()| Some(atom)),
     }
@@ -240,10 +277,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::{
-        atom::PENDING_MS,
-        testing::{CREATED_MS, atom},
-    };
+    use crate::testing::{CREATED_MS, atom};
 
     const DUE_MS: i64 = CREATED_MS + PENDING_MS;
 
@@ -267,6 +301,24 @@ mod tests {
         });
         assert_eq!(changed.unwrap(), None);
         assert_eq!(files.paths().unwrap(), Vec::<PathBuf>::new());
+    }
+
+    /// Regression: a verdict that came while somebody saved an edit wrote the text of before.
+    #[test]
+    fn an_edit_that_was_saved_while_the_atom_was_changed_was_lost() {
+        let (_home, files, paths) = home_with(&[atom("erp", "q", "a")]);
+        let edited = fs::read_to_string(&paths[0]).unwrap().replace("question: q", "question: better");
+        let changed = change(&files, &paths[0], |atom| {
+            fs::write(&paths[0], &edited).unwrap();
+            atom.approve();
+            true
+        });
+        assert!(matches!(changed, Err(FileError::Changed { .. })), "{changed:?}");
+        assert_eq!(fs::read_to_string(&paths[0]).unwrap(), edited);
+        let names = fs::read_dir(paths[0].parent().unwrap()).unwrap().count();
+        assert_eq!(names, 1, "nothing is left beside it");
+        let approved = approve_file(&files, &paths[0]).unwrap().unwrap();
+        assert_eq!((approved.meta.status, approved.meta.question.as_str()), (Status::Approved, "better"));
     }
 
     /// Regression: the id of a copied atom was reported as an ambiguous prefix, and a longer one was asked for.
@@ -333,6 +385,39 @@ mod tests {
         assert!(loaded.problems[0].to_string().contains("broken.md"));
     }
 
+    /// Regression: whoever judged it by its id was told that there is none.
+    #[test]
+    fn an_atom_whose_file_was_broken_was_not_found() {
+        let (_home, files, paths) = home_with(&[atom("erp", "q", "a")]);
+        let id = files.read(&paths[0]).unwrap().meta.id;
+        fs::write(&paths[0], "---\nid: [\n---\n").unwrap();
+        let find = |prefix: &str| load(&files, DUE_MS, Promote::Yes).unwrap().find(prefix).unwrap_err();
+        let error = find(&id[..id.len() - 1]);
+        assert!(matches!(&error, ModerationError::File(problem) if problem.broken() == Some(&*paths[0])), "{error}");
+        for missing in ["2027", ""] {
+            assert!(matches!(find(missing), ModerationError::NotFound(_)), "{missing}");
+        }
+    }
+
+    #[test]
+    fn an_approval_is_told_from_any_other_change() {
+        let flagged = |mut atom: Atom| {
+            (atom.meta.flagged, atom.meta.expires_at) = (true, None);
+            atom
+        };
+        let (_home, files, paths) = home_with(&[atom("erp", "q", "a"), flagged(atom("crm", "q", "a"))]);
+        for path in paths {
+            let before = fs::read_to_string(&path).unwrap();
+            let is_before = |text: &str| text == before;
+            assert!(!is_approval_of(&before, is_before), "nobody has approved it");
+            approve_file(&files, &path).unwrap();
+            let approved = fs::read_to_string(&path).unwrap();
+            assert!(is_approval_of(&approved, is_before), "{approved}");
+            assert!(!is_approval_of(&approved.replace("question: q", "question: better"), is_before));
+            assert!(!is_approval_of("no atom", |_| true));
+        }
+    }
+
     #[test]
     fn an_id_is_found_by_a_prefix_that_only_it_has() {
         let mut atoms = Vec::new();
@@ -358,7 +443,8 @@ mod tests {
         assert_eq!(save_edit(&files, &paths[0], &original, &edited).unwrap().meta.question, "better");
         assert_eq!(fs::read_to_string(&paths[0]).unwrap(), edited);
 
-        assert!(matches!(save_edit(&files, &paths[0], &original, &edited), Err(ModerationError::Conflict(_))));
+        let again = save_edit(&files, &paths[0], &original, &edited);
+        assert!(matches!(again, Err(ModerationError::File(FileError::Changed { .. }))), "{again:?}");
         for (broken, expected) in [
             (edited.replace("question:", "question: ["), "not an atom"),
             (edited.replace("scope: erp", "scope: crm"), "a different `scope`"),

@@ -81,6 +81,37 @@ async fn an_atom_that_was_rejected_before_its_notice_was_posted_came_back() {
     team.behaved();
 }
 
+/// Once, whoever decided was told that it had been decided, or nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_verdict_on_an_atom_whose_file_was_broken_by_hand_was_not_awaited() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let _gateway = team.connect().await;
+    let notice = team.learn().await;
+    // By then the file names the notice.
+    team.home.await_events("turn.processed", 2);
+    let [(path, text)] = team.atoms().try_into().expect("one atom");
+    std::fs::write(&path, text.replace("question: ", "question: [")).expect("somebody breaks it");
+    let click = team.slack.click(CONTACT, &notice, "pmk_word_yes", "yes");
+    assert!(team.slack.await_ack(&click, PATIENCE).await.is_some());
+    assert!(team.slack.await_whispers(CONTACT, 1, PATIENCE).await, "a press");
+    team.react(CONTACT, &notice, "x").await;
+    assert!(team.slack.await_whispers(CONTACT, 2, PATIENCE).await, "a reaction");
+    let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
+    let home = team.home.path().display().to_string();
+    for told in team.slack.whispers(CONTACT) {
+        assert!(told.text.contains("cannot be read") && told.text.contains("front matter is not valid"), "{told:?}");
+        assert!(told.text.contains(&format!("knowledge/erp/{name}")) && !told.text.contains(&home), "{told:?}");
+    }
+    let now = team.message("notice", |message| message.ts == notice.ts).await;
+    assert_eq!((now.text.as_str(), now.buttons()), (notice.text.as_str(), notice.buttons()), "it is still open");
+    std::fs::write(&path, text).expect("somebody mends it");
+    let click = team.slack.click(CONTACT, &notice, "pmk_word_yes", "yes");
+    assert!(team.slack.await_ack(&click, PATIENCE).await.is_some());
+    team.message("approval", |message| message.ts == notice.ts && message.text.contains(ENGLISH.approved)).await;
+    assert!(team.atom().contains("status: approved"), "{}", team.atom());
+    team.behaved();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kill_between_the_steps_loses_nothing_and_doubles_no_atom() {
     let team = Team::under(rules_for_kills(), &CHINESE, "auto").await;

@@ -6,6 +6,8 @@ use crate::chat::ReplyTo;
 pub(super) enum VerdictOutcome {
     /// No verdict is awaited there, or no longer.
     NotAwaited,
+    /// The atom's file cannot be read, so that the verdict does not count yet; with the text that says what is wrong.
+    Unreadable(String),
     /// Another person's verdict is awaited.
     NotTheirs,
     /// It counts, and an answer will show it.

@@ -11,7 +11,6 @@ use super::{changes, judged::VerdictOutcome, verdict, word};
 use crate::{
     chat::{Choice, Press, ReplyTo},
     dispatch::Dispatcher,
-    front::FrontError,
     policies::experiment::signals,
     services::Services,
     store::{JudgedAtom, Pressed, RegenerateOutcome, RegenerateTrigger, StoreError, VerdictSource},
@@ -179,6 +178,8 @@ async fn settle(services: &Arc<Services>, number: i64, press: Press, judged: Ver
             show(services, number, press, text);
             return Ok(());
         }
+        // The buttons are still there, for when the file is mended.
+        (VerdictOutcome::Unreadable(text), _) => whisper(services, press, text),
         (VerdictOutcome::NotTheirs, Choice::Again) => whisper(services, press, messages.not_theirs_again()),
         (VerdictOutcome::NotTheirs, _) => whisper(services, press, messages.not_theirs()),
         (VerdictOutcome::NotAwaited, Choice::Like | Choice::Dislike) => {
@@ -274,13 +275,8 @@ fn show(services: &Arc<Services>, number: i64, press: Press, text: String) {
 
 /// Tells only the person who pressed.
 fn whisper(services: &Arc<Services>, press: Press, text: String) {
-    let telling = Arc::clone(services);
-    services.tasks.spawn(async move {
-        match telling.front.whisper(&press.user, &place(&press), &text).await {
-            Ok(()) | Err(FrontError::Closed) => {}
-            Err(error) => tracing::warn!(%error, "cannot tell somebody that a button has no effect"),
-        }
-    });
+    let place = place(&press);
+    word::whisper(services, press.user, place, text);
 }
 
 fn place(press: &Press) -> ReplyTo {

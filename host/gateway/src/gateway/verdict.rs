@@ -2,8 +2,11 @@
 //! with the text that the notice is to show: after a crash at any point, it is carried out, shown, and noted in the
 //! ledger once.
 
+use std::path::{Path, PathBuf};
+
 use pmk_knowledge::{
     LibraryError, Notice,
+    files::FileError,
     moderation::{self, StoredAtom},
     reaction::{Decision, decide},
 };
@@ -16,6 +19,9 @@ use crate::{
     services::Services,
     store::{JudgedAtom, VerdictSource},
 };
+
+/// `knowledge/SCOPE/ID.md`.
+const NAMES_IN_A_HOME: usize = 3;
 
 /// Carries out a verdict, if it is from the person who may give it.
 ///
@@ -31,7 +37,13 @@ pub(super) async fn judge(
     let _judging = services.judging.lock(&channel).await;
     let notice = Notice { channel_id: channel, message_ts: ts };
     let now_ms = services.now_ms();
-    let found = services.library.with(move |library| library.by_notice(&notice, now_ms)).await.map_err(Failure::new)?;
+    let found = match services.library.with(move |library| library.by_notice(&notice, now_ms)).await {
+        Err(LibraryError::File(error)) => match error.broken() {
+            Some(file) => return Ok(VerdictOutcome::Unreadable(unreadable(services, &error, file))),
+            None => return Err(Failure::new(&error)),
+        },
+        found => found.map_err(Failure::new)?,
+    };
     let decision = decide(found.as_ref().map(|stored| &stored.atom), &user, &said);
     let Some(StoredAtom { path, atom }) = found else { return Ok(VerdictOutcome::NotAwaited) };
     let atom = JudgedAtom { id: atom.meta.id, path };
@@ -50,6 +62,14 @@ pub(super) async fn judge(
     let number = services.store.judges_atom((reaction, yes), said_by, &text, &atom).await?;
     carry_out(services, number, user, yes, atom).await?;
     Ok(VerdictOutcome::Kept(text))
+}
+
+/// Returns what is wrong with an atom's file, which is named as it is in any home.
+fn unreadable(services: &Services, error: &FileError, file: &Path) -> String {
+    let names: Vec<_> = file.iter().rev().take(NAMES_IN_A_HOME).collect();
+    let name: PathBuf = names.into_iter().rev().collect();
+    let why = error.to_string().replacen(&file.display().to_string(), &name.display().to_string(), 1);
+    services.messages.atom_unreadable(&why)
 }
 
 /// Carries out a verdict, perhaps one from before a crash.

@@ -35,6 +35,17 @@ pub(super) async fn judge(
     }
 }
 
+/// Tells only this person, in a task of its own, that their verdict has no effect, and why.
+pub(super) fn whisper(services: &Arc<Services>, person: String, place: ReplyTo, text: String) {
+    let telling = Arc::clone(services);
+    services.tasks.spawn(async move {
+        match telling.front.whisper(&person, &place, &text).await {
+            Ok(()) | Err(FrontError::Closed) => {}
+            Err(error) => tracing::warn!(%error, "cannot tell somebody that a button or a reaction has no effect"),
+        }
+    });
+}
+
 /// Replaces a message by the result, without its buttons. Returns false if the gateway ends before that is done.
 pub(super) async fn show(services: &Services, place: &ReplyTo, ts: &str, text: String) -> bool {
     let speech = MessageBody { text, pings: vec![] };

@@ -5,7 +5,7 @@ use pmk_core::{
     text::{collapse_whitespace, shortened},
 };
 
-use super::{Messages, code, mention, name};
+use super::{Messages, code, mention, name, terminal};
 use crate::{chat::MessageBody, directive::Kind, escalation::PriorAttempts};
 
 /// The most characters shown of a question or an answer that is repeated.
@@ -244,6 +244,12 @@ impl Messages {
     pub fn atom_rejected(&self, id: &str) -> String {
         self.text("atom-rejected", [("id", id.into())])
     }
+
+    /// To somebody whose verdict does not count yet, because the atom's file cannot be read.
+    pub fn atom_unreadable(&self, why: &str) -> String {
+        let why = terminal::translated(why, self.language).into_owned();
+        self.text("atom-unreadable", [("why", why.into())])
+    }
 }
 
 #[cfg(test)]
@@ -297,6 +303,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.atom_pending("U2", "q", "id", true).text,
         messages.atom_approved("id"),
         messages.atom_rejected("id"),
+        messages.atom_unreadable("`knowledge/erp/id.md` is not an atom: it is not UTF-8 text"),
     ];
     ask.in_channel = true;
     said.push(messages.escalation(&ask).text);

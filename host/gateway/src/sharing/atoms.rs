@@ -5,7 +5,8 @@
 //! elsewhere. A [pass](Synced::pass) writes what is newer to the folder and offers local changes to the store, each
 //! with the text it is based on: the store refuses a change to a file that somebody else has changed meanwhile, and
 //! that change is newer in the next pass. Where both have changed, the store's text is used, and this home's text
-//! is kept beside it: no text is lost that nobody meant to delete.
+//! is kept beside it: no text is lost that nobody meant to delete. What was rejected in one home and only approved in
+//! another is deleted in both.
 //!
 //! The content of the store is not trusted: a path that the library would not use, or a text that does not match
 //! its digest, is not written to the folder. Whatever is lost or interrupted between two steps is repaired by the
@@ -22,6 +23,7 @@ use pmk_core::text;
 use pmk_knowledge::{
     files::FileError,
     mirror::{AtomPath, Local, MAX_TEXT_BYTES, Mirror, Put, TextDigest, tell_kept},
+    moderation,
 };
 use pmk_system::{clock::Clock, home::HomeLock};
 
@@ -118,7 +120,7 @@ impl Synced for SharedAtoms {
                 Step::Offer(base) => offered.push((path, base)),
             }
         }
-        let done = self.take(taken).and_then(|()| self.offer(&offered));
+        let done = self.take(taken, &mut offered).and_then(|()| self.offer(&offered));
         self.manifest.save()?;
         done
     }
@@ -152,7 +154,15 @@ impl SharedAtoms {
 
     /// Finds what has changed in the folder.
     fn look(&mut self) -> Result<(), SharingError> {
-        self.open.append(&mut self.mirror.look()?);
+        match self.mirror.look() {
+            Ok(mut changed) => self.open.append(&mut changed),
+            Err(error) => {
+                // What the mirror has seen is lost: the next look reports every file that is there, and none that was
+                // deleted.
+                self.is_compared = false;
+                return Err(error.into());
+            }
+        }
         let identity = self.mirror.identity();
         if self.manifest.folder() != Some(identity) {
             // Another folder is in its place: files that are missing there were not deleted by anybody.
@@ -238,8 +248,13 @@ impl SharedAtoms {
         self.said.remove(path);
     }
 
-    /// Writes what is newer in the store to the folder. A file that cannot be written does not prevent the others.
-    fn take(&mut self, mut taken: Vec<(Newer, AtomPath, bool)>) -> Result<(), SharingError> {
+    /// Writes what is newer in the store to the folder, except for approvals of what was deleted here: those are
+    /// offered the deletion. A file that cannot be written does not prevent the others.
+    fn take(
+        &mut self,
+        mut taken: Vec<(Newer, AtomPath, bool)>,
+        offered: &mut Vec<(AtomPath, Option<TextDigest>)>,
+    ) -> Result<(), SharingError> {
         taken.sort_by_key(|(newer, ..)| newer.version);
         let mut texts: BTreeMap<i64, String> = BTreeMap::new();
         for (newer, path, keeps) in taken {
@@ -258,6 +273,10 @@ impl SharedAtoms {
                     continue;
                 }
             }
+            if text.as_ref().is_some_and(|text| self.is_rejected(&path, text)) {
+                offered.push((path, Some(newer.sha256)));
+                continue;
+            }
             match self.put(&path, text.as_deref(), keeps) {
                 Ok(Put::Done) => self.agree(path, newer.agreed()),
                 Ok(Put::Changed) => {}
@@ -265,6 +284,14 @@ impl SharedAtoms {
             }
         }
         Ok(())
+    }
+
+    /// Whether a file was deleted here and the store's text is only its approval: of the two, a rejection counts,
+    /// whichever came first.
+    fn is_rejected(&self, path: &AtomPath, text: &str) -> bool {
+        let Some(agreed) = self.manifest.get(path).and_then(|agreed| agreed.sha256.as_ref()) else { return false };
+        self.mirror.local(path) == Local::Missing
+            && moderation::is_approval_of(text, |earlier| TextDigest::of(earlier) == *agreed)
     }
 
     fn put(&mut self, path: &AtomPath, text: Option<&str>, keeps: bool) -> Result<Put, FileError> {

@@ -219,8 +219,8 @@ fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
         .atoms
         .iter()
         .filter(|atom| atom.meta.status == Status::Pending && at_ms - atom.meta.created_at > STUCK_MS)
-        // A flagged atom waits for a person, however long.
-        .filter(|atom| !atom.meta.flagged)
+        // An atom that is never due waits for a person, however long.
+        .filter(|atom| atom.due_at_ms().is_some())
         .count();
     let forgotten = now
         .pending

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use pmk_knowledge::{
     Status,
     files::{AtomFiles, FileError},
-    moderation::{self, ModerationError, Promote, StoredAtom},
+    moderation::{self, Loaded, ModerationError, Promote, StoredAtom},
     reaction::ReactionVerdict,
 };
 use pmk_system::clock;
@@ -109,13 +109,13 @@ impl CommandExecutor {
 
     fn judge_now(&self, verdict: ReactionVerdict, prefix: &str) -> Result<String, Failed> {
         let missing = || Failed::from(ModerationError::NotFound(prefix.to_owned()));
-        let (files, atoms) = self.atoms()?.ok_or_else(missing)?;
-        let StoredAtom { path, atom } = moderation::find(&atoms, prefix)?;
+        let (files, loaded) = self.atoms()?.ok_or_else(missing)?;
+        let StoredAtom { path, atom } = loaded.find(prefix)?;
         match verdict {
-            ReactionVerdict::Approve => drop(moderation::approve_file(&files, path)?.ok_or_else(missing)?),
-            ReactionVerdict::Reject => moderation::reject_file(&files, path)?,
+            ReactionVerdict::Approve => drop(moderation::approve_file(&files, &path)?.ok_or_else(missing)?),
+            ReactionVerdict::Reject => moderation::reject_file(&files, &path)?,
         }
-        Ok(atom.meta.id.clone())
+        Ok(atom.meta.id)
     }
 
     /// Lists the newest atoms.
@@ -123,7 +123,7 @@ impl CommandExecutor {
     /// # Errors
     /// They cannot be read.
     pub fn list(&self, which: AtomFilter) -> Result<Listed, Failed> {
-        let Some((_, atoms)) = self.atoms()? else { return Ok(Listed::default()) };
+        let Some((_, Loaded { atoms, .. })) = self.atoms()? else { return Ok(Listed::default()) };
         let is_wanted = |stored: &&StoredAtom| match which {
             AtomFilter::Pending => stored.atom.meta.status == Status::Pending,
             AtomFilter::Approved => stored.atom.meta.status == Status::Approved,
@@ -143,8 +143,8 @@ impl CommandExecutor {
     /// # Errors
     /// There is none, or several, or they cannot be read.
     pub fn show(&self, prefix: &str) -> Result<StoredAtom, Failed> {
-        let atoms = self.atoms()?.map(|(_, atoms)| atoms).unwrap_or_default();
-        Ok(moderation::find(&atoms, prefix)?.clone())
+        let loaded = self.atoms()?.map(|(_, loaded)| loaded).unwrap_or_default();
+        Ok(loaded.find(prefix)?)
     }
 
     /// Returns the last changes, the oldest first.
@@ -167,13 +167,13 @@ impl CommandExecutor {
     }
 
     /// Loads the atoms as they are now; `None` if none was ever saved.
-    fn atoms(&self) -> Result<Option<(AtomFiles, Vec<StoredAtom>)>, Failed> {
+    fn atoms(&self) -> Result<Option<(AtomFiles, Loaded)>, Failed> {
         let Some(files) = AtomFiles::open_existing(&self.home)? else { return Ok(None) };
         let loaded = moderation::load(&files, clock::now_ms(), Promote::Yes)?;
-        for problem in loaded.problems {
+        for problem in &loaded.problems {
             tracing::warn!("{problem}");
         }
-        Ok(Some((files, loaded.atoms)))
+        Ok(Some((files, loaded)))
     }
 
     /// Does something and logs it, unless an earlier attempt did. If that attempt was interrupted between the two, the

@@ -8,6 +8,11 @@ use std::{
     time::Instant,
 };
 
+use pmk_knowledge::{
+    Atom,
+    atom::{NewAtom, Source},
+    files::AtomFiles,
+};
 use pmk_stand_ins::{
     patience::{until, until_async},
     postgres::{self, Server},
@@ -217,6 +222,37 @@ fn of_two_who_change_one_file_the_first_has_its_place_and_both_texts_are_there()
     assert_eq!(one.kept().len(), 0);
 }
 
+/// Regression: the home that had rejected it got it back, approved.
+#[test]
+fn what_one_home_rejected_while_another_promoted_it_came_back() {
+    let Some(shared) = Base::new() else { return };
+    let (mut one, mut other) = (shared.house(), shared.house());
+    let atom = Atom::pending(NewAtom {
+        created_at_ms: 1_777_342_416_133,
+        scope: "erp",
+        question: "q",
+        summary: "s",
+        tags: vec![],
+        asked_as: vec![],
+        answer: "a",
+        source: Source::default(),
+        suspicion: None,
+    });
+    let (path, pending) = (format!("erp/{}.md", atom.meta.id), atom.render().unwrap());
+    one.write(&path, &pending);
+    settle(&mut [&mut one, &mut other], &[(path.as_str(), pending.as_str())]);
+    let files = AtomFiles::open(other.folder.path()).unwrap();
+    moderation::approve_file(&files, &files.path_of(&atom)).unwrap();
+    until("the approval is in the store", || {
+        other.pass();
+        (shared.sql("SELECT count(*) FROM atom_file WHERE body LIKE '%status: approved%'") == "1").then_some(())
+    });
+    one.remove(&path);
+    settle(&mut [&mut one, &mut other], &[]);
+    assert_eq!((one.kept(), other.kept()), (vec![], vec![]));
+    assert_eq!(shared.sql("SELECT count(*) FROM atom_file WHERE body IS NOT NULL"), "0");
+}
+
 #[test]
 fn a_row_writes_nowhere_but_where_a_library_has_its_atoms() {
     let Some(shared) = Base::new() else { return };
@@ -305,6 +341,25 @@ fn what_cannot_be_read_is_left_alone_and_was_not_deleted() {
     fs::rename(one.root().join(".aside"), &folder).unwrap();
     one.remove("erp/a.md");
     settle(&mut [&mut one, &mut other], &[("erp/b.md", "better")]);
+}
+
+/// Regression: after a look that failed, what was deleted meanwhile was unknown until a restart.
+#[test]
+fn what_was_deleted_while_the_folder_could_not_be_listed_stayed_elsewhere() {
+    let Some(shared) = Base::new() else { return };
+    let (mut one, mut other) = (shared.house(), shared.house());
+    one.write("erp/a.md", "a");
+    one.write("erp/b.md", "b");
+    settle(&mut [&mut one, &mut other], &[("erp/a.md", "a"), ("erp/b.md", "b")]);
+    let root = one.root();
+    let set = |mode| fs::set_permissions(&root, fs::Permissions::from_mode(mode)).unwrap();
+    set(0o300);
+    // As root, every folder can be listed.
+    let can_be_listed = fs::read_dir(&root).is_ok();
+    assert_eq!(one.sharing.pass().is_ok(), can_be_listed);
+    one.remove("erp/a.md");
+    set(0o700);
+    settle(&mut [&mut one, &mut other], &[("erp/b.md", "b")]);
 }
 
 #[test]
