@@ -185,21 +185,24 @@ impl std::ops::AddAssign for Score {
 /// The results of questions, by category.
 pub type Scores = BTreeMap<String, Score>;
 
-/// Whether a reader's text contains the answer, and not only as a part of a longer word or number. Case and white space
-/// are ignored.
+/// Whether a reader's text contains the answer. Case and white space are ignored.
 pub fn says(words: &str, answer: &str) -> bool {
     let plain = |text: &str| collapse_whitespace(text).to_lowercase();
-    let (words, answer) = (plain(words), plain(answer.trim_end_matches(['.', '。', '!', '！'])));
+    contains_whole(&plain(words), &plain(answer.trim_end_matches(['.', '。', '!', '！'])))
+}
+
+/// Whether a text contains these words, and not only as a part of a longer word or number.
+pub(super) fn contains_whole(text: &str, words: &str) -> bool {
     // Other scripts write words without spaces between them.
     let goes_on = |one: Option<char>, other: Option<char>| {
         one.is_some_and(|one| one.is_ascii_alphanumeric()) && other.is_some_and(|other| other.is_ascii_alphanumeric())
     };
     let stands_alone = |(at, found): (usize, &str)| {
-        let (before, after) = (&words[..at], &words[at + found.len()..]);
+        let (before, after) = (&text[..at], &text[at + found.len()..]);
         !goes_on(before.chars().next_back(), found.chars().next())
             && !goes_on(found.chars().next_back(), after.chars().next())
     };
-    !answer.is_empty() && words.match_indices(&answer).any(stands_alone)
+    !words.is_empty() && text.match_indices(words).any(stands_alone)
 }
 
 #[cfg(test)]
