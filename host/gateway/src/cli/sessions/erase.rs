@@ -1,6 +1,6 @@
 //! `sessions erase`: conversations are erased for good.
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use pmk_core::SessionKey;
 use pmk_system::{clock, error::Failure};
 use serde_json::json;
@@ -16,12 +16,13 @@ use crate::{
 const ACTION: &str = "sessions.erase";
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("which").required(true)))]
 pub(in crate::cli) struct Erase {
     /// Conversations, as printed by `sessions list`
-    #[arg(value_name = "KEY", required_unless_present = "idle_days", conflicts_with = "idle_days")]
+    #[arg(value_name = "KEY", group = "which")]
     keys: Vec<SessionKey>,
     /// All conversations in which nobody has written for N days
-    #[arg(long, value_name = "N", value_parser = between::<u32>(1, MOST_DAYS))]
+    #[arg(long, value_name = "N", group = "which", value_parser = between::<u32>(1, MOST_DAYS))]
     idle_days: Option<u32>,
     /// Only show which conversations would be erased
     #[arg(long)]
