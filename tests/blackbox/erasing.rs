@@ -65,9 +65,20 @@ fn what_would_be_erased_is_shown_and_a_key_that_does_not_exist_erases_nothing() 
     assert_eq!(listed(&home).len(), 2);
     let nothing = home.run(&["sessions", "erase", "--idle-days", "1"], "").ok().stderr;
     assert_eq!(nothing, "there is nothing to erase\n");
-    assert_eq!(home.run(&["sessions", "erase"], "").status.code(), Some(2));
     let document = home.run(&["--json", "sessions", "erase", KEY], "").ok().json();
     assert_eq!(document, json!({"erased": [{"key": KEY, "messages": 2, "parked": 0}], "kept": []}));
+}
+
+/// Once, only the key was asked for, as if there were no other way.
+#[test]
+fn who_named_no_conversation_to_erase_did_not_hear_of_the_other_way() {
+    let home = Home::new();
+    let refused = home.run(&["sessions", "erase"], "");
+    assert_eq!(refused.status.code(), Some(2));
+    let (error, usage) = refused.stderr.split_once("Usage: ").expect("the usage");
+    assert!(error.contains("KEY|--idle-days <N>") && usage.contains("KEY|--idle-days <N>"), "{}", refused.stderr);
+    let both = home.run(&["sessions", "erase", KEY, "--idle-days", "1"], "");
+    assert_eq!(both.status.code(), Some(2), "{}", both.stderr);
 }
 
 #[test]

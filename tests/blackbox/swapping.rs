@@ -2,8 +2,9 @@
 //! sees anything of it.
 
 use std::{
+    fs::Permissions,
     io::{Read, Write},
-    os::unix::net::UnixStream,
+    os::unix::{fs::PermissionsExt, net::UnixStream},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -292,6 +293,21 @@ fn a_file_that_was_refused_for_gateway_json_was_not_tried_again_once_that_was_me
     await_policy(&mut gateway, "rolling-summary");
 }
 
+/// The file had to change once more: its stamp and that of gateway.json stayed as they were.
+#[test]
+fn a_file_that_was_refused_while_others_could_change_the_home_was_not_tried_again_once_they_could_not() {
+    let home = Home::new();
+    let mine = file(&home, "strict");
+    let mut gateway = start(&home, &["--policy", text(&mine)]);
+    assert_eq!(decides(&mut gateway), "strict");
+    let set = |mode| std::fs::set_permissions(home.path(), Permissions::from_mode(mode)).expect("a mode");
+    set(0o720);
+    file(&home, "rolling-summary");
+    await_events(&home, "policy.refused", 1);
+    set(0o700);
+    await_policy(&mut gateway, "rolling-summary");
+}
+
 /// Regression: `seedMayGo` stayed what it was at the start, although all else of `policy` was read again.
 #[test]
 fn a_hangup_lets_the_seed_go_once_the_operator_allows_it() {
@@ -439,7 +455,6 @@ fn a_file_that_has_changed_before_an_operator_chose_does_not_undo_the_choice() {
 
 #[test]
 fn a_socket_is_private_and_one_that_was_left_behind_is_replaced() {
-    use std::os::unix::fs::PermissionsExt;
     let home = Home::new();
     let mut shown = policy_use(&home, &[&component("strict")]).stderr;
     let gateway = start(&home, &[]);

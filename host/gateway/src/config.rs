@@ -35,7 +35,7 @@ mod watched;
 
 pub use effective::{Effective, Origin, Shown, effective};
 pub use experiment::{ArmConfig, ArmPolicy, ExperimentConfig};
-pub use followed::{EXPERIMENT, NotWritten, followed, write_followed};
+pub use followed::{EXPERIMENT, NotWritten, SharedKeys, followed, write_followed};
 pub use keys::{MOST_DAYS, SQLITE, schema};
 pub use policy::{PolicyConfig, PolicyLimits};
 pub use secret::{Secret, is_credential};

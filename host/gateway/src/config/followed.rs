@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Config,
-    document::{Json, Object},
+    document::Json,
     edit::{EditError, edit_if_free},
     object,
 };
@@ -18,6 +18,15 @@ pub const PEOPLE: [&str; 4] = ["admins", "blocklist", "audience", "escalation"];
 pub const EXPERIMENT: &str = "experiment";
 
 const VERSION_KEY: &str = "version";
+
+/// What a file says in the shared keys.
+#[derive(Debug, Default)]
+pub struct SharedKeys {
+    /// The keys, including those that are `null`.
+    pub keys: Map<String, Value>,
+    /// Why the experiment is not among them although the file has one: it is invalid.
+    pub without_experiment: Option<String>,
+}
 
 /// Why the file was not written.
 #[derive(Debug)]
@@ -35,12 +44,12 @@ impl From<EditError> for NotWritten {
     }
 }
 
-/// Returns the shared keys of a home's file, including those that are `null`; `None` if there is no file. Another key may
-/// be invalid here, as one of a newer version is.
+/// Returns the shared keys of a home's file; `None` if there is no file. Another key may be invalid here, as one of a
+/// newer version is.
 ///
 /// # Errors
-/// The file cannot be read or trusted, or the keys are invalid.
-pub fn followed(home: &Path) -> Result<Option<Map<String, Value>>, EditError> {
+/// The file cannot be read or trusted, or what it says of people is invalid.
+pub fn followed(home: &Path) -> Result<Option<SharedKeys>, EditError> {
     home::check_trusted(home).map_err(EditError::Untrusted)?;
     let path = home::config_file(home);
     let invalid = |what| EditError::Invalid { path: path.clone(), what };
@@ -63,15 +72,24 @@ pub fn alone(home: &Path, keys: &[&str]) -> Option<Config> {
 }
 
 /// Returns the shared keys of a file.
-fn part_of(text: &str, home: &Path) -> Result<Map<String, Value>, String> {
-    let mut root = object(text)?;
-    root.retain(|key, _| key == VERSION_KEY || is_followed(key));
-    Config::usable(&Value::Object(root.clone()).to_string(), home)?;
-    root.remove(VERSION_KEY);
-    Ok(root)
+fn part_of(text: &str, home: &Path) -> Result<SharedKeys, String> {
+    let mut keys = object(text)?;
+    keys.retain(|key, _| key == VERSION_KEY || is_followed(key));
+    let usable = |keys: &Map<String, Value>| Config::usable(&Value::Object(keys.clone()).to_string(), home).map(drop);
+    let mut without_experiment = None;
+    if let Err(why) = usable(&keys) {
+        // A slip in an experiment keeps nobody from being blocked on every host.
+        if keys.remove(EXPERIMENT).is_none() || usable(&keys).is_err() {
+            return Err(why);
+        }
+        without_experiment = Some(why);
+    }
+    keys.remove(VERSION_KEY);
+    Ok(SharedKeys { keys, without_experiment })
 }
 
-/// Writes the shared keys of a home's file, if they still equal `instead_of`. Everything else stays as it is, valid or not.
+/// Writes the shared keys of a home's file, if they still equal `instead_of`. Everything else stays as it is, valid or
+/// not, and so does an experiment that is invalid.
 ///
 /// # Errors
 /// [`NotWritten`]; the file is as it was.
@@ -83,8 +101,9 @@ pub fn write_followed(
     let is_part_usable = |text: &str| part_of(text, home).map(drop);
     let written = edit_if_free(home, is_part_usable, |root| {
         let unusable = |error: serde_json::Error| NotWritten::Unusable(error.to_string());
-        let is_whole = Config::usable(&serde_json::to_string(root).map_err(unusable)?, home).is_ok();
-        let there = only_followed(serde_json::from_value(value_of(root).map_err(unusable)?).map_err(unusable)?);
+        let before = serde_json::to_string(root).map_err(unusable)?;
+        let is_whole = Config::usable(&before, home).is_ok();
+        let SharedKeys { keys: there, without_experiment } = part_of(&before, home).map_err(NotWritten::Unusable)?;
         if there != *instead_of {
             return Err(NotWritten::Changed);
         }
@@ -99,20 +118,15 @@ pub fn write_followed(
             }
         }
         let text = serde_json::to_string(root).map_err(unusable)?;
-        let is_usable = if is_whole { Config::usable(&text, home).map(drop) } else { is_part_usable(&text) };
+        let is_usable = match part_of(&text, home) {
+            _ if is_whole => Config::usable(&text, home).map(drop),
+            Ok(SharedKeys { without_experiment: Some(why), .. }) if without_experiment.is_none() => Err(why),
+            written => written.map(drop),
+        };
         is_usable.map_err(NotWritten::Unusable)
     })?;
     // Somebody else holds the lock, and so is changing the file.
     written.ok_or(NotWritten::Changed)
-}
-
-fn value_of(root: &Object) -> serde_json::Result<Value> {
-    serde_json::to_value(root)
-}
-
-fn only_followed(mut root: Map<String, Value>) -> Map<String, Value> {
-    root.retain(|key, _| is_followed(key));
-    root
 }
 
 fn is_followed(key: &str) -> bool {

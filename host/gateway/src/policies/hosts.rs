@@ -7,12 +7,12 @@
 use std::{path::PathBuf, time::Duration};
 
 use pmk_policy::{ConfiguredSettings, Identity, Layer, Stack};
-use pmk_system::{error::Failure, home, stamp::Stamp};
+use pmk_system::error::Failure;
 use tokio::time::Instant;
 
 use super::{
     Loader, Origin,
-    shared_choice::{OnHost, Outcome, SharedChoice},
+    shared_choice::{ConfigSeen, OnHost, Outcome, SharedChoice},
     swap::{Origins, Promotion, SwapTrigger, Swapper, absolute, identities},
 };
 use crate::{
@@ -83,7 +83,7 @@ impl Swapper {
     /// The store cannot be read.
     pub async fn take_choice(&self) -> Result<(), StoreError> {
         let Some(Choice { version, host, layers, settings }) = self.ports.store.choice().await? else { return Ok(()) };
-        let config = Stamp::of(&home::config_file(&self.home));
+        let config = ConfigSeen::now(&self.home);
         if self.chosen().shared_choice.knows(version, config) {
             return Ok(());
         }

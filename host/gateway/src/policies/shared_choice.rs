@@ -1,6 +1,8 @@
 //! The outcome of a choice of policies on the hosts of a database.
 
-use pmk_system::stamp::Stamp;
+use std::path::Path;
+
+use pmk_system::{home, stamp::Stamp};
 use serde::{Deserialize, Serialize};
 
 use crate::store::{Host, HostPolicies};
@@ -48,14 +50,28 @@ pub(super) struct SharedChoice {
     pub version: Option<i64>,
     /// Whether it was made here.
     pub is_ours: bool,
-    /// Why the choice does not decide here, and the stamp of gateway.json when it was refused.
-    pub refused: Option<(String, Option<Stamp>)>,
+    /// Why the choice does not decide here, and what else it may have been refused for.
+    pub refused: Option<(String, ConfigSeen)>,
+}
+
+/// What a choice can be refused for besides itself, as it was at some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ConfigSeen {
+    /// The stamp of gateway.json.
+    stamp: Option<Stamp>,
+    /// Whether the home can be trusted: if not, gateway.json is not read.
+    is_trusted: bool,
+}
+
+impl ConfigSeen {
+    pub fn now(home: &Path) -> ConfigSeen {
+        ConfigSeen { stamp: Stamp::of(&home::config_file(home)), is_trusted: home::check_trusted(home).is_ok() }
+    }
 }
 
 impl SharedChoice {
-    /// Whether there is nothing to do about this version. A refused one is tried again once gateway.json (`config`)
-    /// differs.
-    pub fn knows(&self, version: i64, config: Option<Stamp>) -> bool {
+    /// Whether there is nothing to do about this version. A refused one is tried again once `config` differs.
+    pub fn knows(&self, version: i64, config: ConfigSeen) -> bool {
         let may_do = self.refused.as_ref().is_some_and(|(_, then)| *then != config);
         self.version.is_some_and(|known| known >= version) && !may_do
     }
@@ -66,7 +82,7 @@ impl SharedChoice {
     }
 
     /// Records a choice that was made on another host.
-    pub fn taken(&mut self, version: i64, refused: Option<(String, Option<Stamp>)>) {
+    pub fn taken(&mut self, version: i64, refused: Option<(String, ConfigSeen)>) {
         *self = SharedChoice { version: Some(version), is_ours: false, refused };
     }
 }

@@ -48,23 +48,26 @@ pub async fn follow(swapper: Arc<Swapper>) {
 
 /// Reloads the files of the serving policies whenever they change. Files that change while they are being loaded are
 /// loaded again: a component that takes long to be refused does not delay its replacement. Refused files are also loaded
-/// again once gateway.json changes: it may be what they were refused for.
+/// again once gateway.json changes or the home can be trusted: that may be what they were refused for.
 async fn keep_up(swapper: &Arc<Swapper>, followed: &Followed, files: &[PathBuf], folders: &Folders) -> Infallible {
     let config = home::config_file(&swapper.home);
     let mut watched = files.to_vec();
     let mut seen = stamps(&watched);
     let mut is_due = swapper.is_stale(followed).await;
+    let mut awaits_trust = false;
     if is_due {
         seen = settled(&watched).await;
     }
     loop {
         let config_seen = Stamp::of(&config);
+        let was_trusted = home::check_trusted(&swapper.home).is_ok();
         // A component that has finished loading is swapped in even if its file may have changed by then; that is seen
         // next.
         tokio::select! {
             biased;
             is_usable = swapper.reload_changed(followed), if is_due => {
                 is_due = false;
+                awaits_trust = !is_usable && !was_trusted;
                 watched.truncate(files.len());
                 seen.truncate(files.len());
                 if !is_usable {
@@ -74,6 +77,10 @@ async fn keep_up(swapper: &Arc<Swapper>, followed: &Followed, files: &[PathBuf],
             }
             () = other_than(&seen, &watched, folders) => {
                 seen = settled(&watched).await;
+                is_due = true;
+            }
+            () = trusted(&swapper.home), if awaits_trust => {
+                awaits_trust = false;
                 is_due = true;
             }
         }
@@ -93,6 +100,13 @@ async fn other_than(seen: &[Option<Stamp>], files: &[PathBuf], folders: &Folders
             () = folders.told.notified() => {}
             () = sleep(LOOKED_AT_EVERY) => {}
         }
+    }
+}
+
+/// Waits until the home can be trusted. A folder above it may be at fault, so no stamp shows that.
+async fn trusted(home: &Path) {
+    while home::check_trusted(home).is_err() {
+        sleep(LOOKED_AT_EVERY).await;
     }
 }
 

@@ -6,7 +6,8 @@
 //! last compared; what differs from that was changed in the file, and is [merged](merge) with the common
 //! configuration. Both are stored in one transaction, and what is to be written to the file is stored before it is
 //! written: so an interruption never restores a person whom somebody has removed. A key that is missing in a file
-//! means no opinion: only an empty value, or `null`, removes what was there.
+//! means no opinion: only an empty value, or `null`, removes what was there. An experiment that is invalid in a file is
+//! left out on both sides, and the people are shared all the same.
 //!
 //! A home that is new to the database takes the common configuration, and its previous file is kept beside; but
 //! whoever is blocked by either stays blocked. A home is recognised by a token in a file; without that it counts as
@@ -31,7 +32,7 @@ use sha2::{Digest, Sha256};
 
 use super::shared::{SharingError, Synced};
 use crate::{
-    config::{EXPERIMENT, EditError, NotWritten, followed, note_read, was_read, write_followed},
+    config::{EXPERIMENT, EditError, NotWritten, SharedKeys, followed, note_read, was_read, write_followed},
     store::{CommonConfig, HomeConfig, Store},
 };
 use merge::{Merged, merge};
@@ -56,13 +57,15 @@ pub struct SharedConfig {
     settled: Option<(Option<Stamp>, i64)>,
     /// What was last written to the file, and may not be stored in the database yet.
     taken: Option<Part>,
+    /// Why the experiment of the file is not shared, as it was last logged.
+    told: Option<String>,
 }
 
 impl SharedConfig {
     /// Opens the configuration of the locked home.
     pub fn open(lock: &HomeLock, store: Store, clock: Clock) -> SharedConfig {
         let home = lock.home().to_owned();
-        SharedConfig { home, store, clock, token: None, settled: None, taken: None }
+        SharedConfig { home, store, clock, token: None, settled: None, taken: None, told: None }
     }
 
     /// Returns the home's token, and creates it where there is none.
@@ -86,13 +89,13 @@ impl SharedConfig {
         Ok(token)
     }
 
-    /// Writes the common configuration to the file.
-    fn take(&mut self, file: &Part, merged: Part) -> Result<(), SharingError> {
+    /// Writes the common configuration to the file; `aside` is the experiment that it is to have said.
+    fn take(&mut self, file: &Part, merged: Part, aside: Option<Value>) -> Result<(), SharingError> {
         match write_followed(&self.home, &merged, file) {
             Ok(()) => {
                 let keys = changed(file, &merged).join(", ");
                 tracing::info!(keys, "gateway.json was updated with changes of other hosts");
-                self.taken = Some(merged);
+                self.taken = Some(with_experiment(merged, aside));
                 Ok(())
             }
             // The next pass reads what it says by then.
@@ -113,15 +116,23 @@ impl SharedConfig {
         Ok(kept)
     }
 
-    /// Returns what the file of a home said when it was last compared.
-    fn base(&self, known: &HomeConfig, ours: &Part) -> Result<Part, SharingError> {
+    /// Returns what the file of a home said when it was last compared, with the experiment apart if it is left out.
+    fn base(&self, known: &HomeConfig, ours: &Part, is_left_out: bool) -> Result<(Part, Option<Value>), SharingError> {
         if let Some(taken) = &self.taken {
-            return Ok(taken.clone());
+            return Ok(apart(taken.clone(), is_left_out));
         }
-        match known.next.as_deref().map(read).transpose()? {
-            Some(next) if next == *ours => Ok(next),
-            _ => read(&known.says),
+        match known.next.as_deref().map(read).transpose()?.map(|next| apart(next, is_left_out)) {
+            Some(next) if next.0 == *ours => Ok(next),
+            _ => Ok(apart(read(&known.says)?, is_left_out)),
         }
+    }
+
+    /// Logs why the experiment of the file is not shared, once for each reason.
+    fn tell_of_experiment(&mut self, why: Option<String>) {
+        if let Some(why) = why.as_ref().filter(|_| why != self.told) {
+            tracing::warn!("the experiment in gateway.json is the only part not shared with other hosts: {why}");
+        }
+        self.told = why;
     }
 }
 
@@ -137,20 +148,28 @@ impl Synced for SharedConfig {
         {
             return Ok(());
         }
-        let file = match followed(&self.home)? {
+        let SharedKeys { keys: file, without_experiment } = match followed(&self.home)? {
             Some(file) => {
                 note_read(&self.home)?;
                 file
             }
             // The file is just being replaced, or is missing: a running gateway keeps its previous content.
             None if was_read(&self.home)? => return Ok(()),
-            None => Part::new(),
+            None => SharedKeys::default(),
         };
+        let is_left_out = without_experiment.is_some();
+        self.tell_of_experiment(without_experiment);
         let token = self.token()?;
         let CommonConfig { version, text, home } = self.store.common_config(token.clone())?;
-        let theirs = text.as_deref().map(read).transpose()?.unwrap_or_default();
+        let (theirs, of_theirs) = apart(text.as_deref().map(read).transpose()?.unwrap_or_default(), is_left_out);
         let ours = without_nothing(&file);
-        let base = home.as_ref().map(|known| self.base(known, &ours)).transpose()?;
+        let (base, of_ours) = match &home {
+            Some(known) => {
+                let (base, aside) = self.base(known, &ours, is_left_out)?;
+                (Some(base), aside)
+            }
+            None => (None, None),
+        };
         let opinion = opinion(&file, base.as_ref());
         let merged = match &base {
             // Nobody has said anything, or it was taken away: that is nothing that anybody has changed.
@@ -174,8 +193,10 @@ impl Synced for SharedConfig {
             let kept = kept.display();
             tracing::warn!(keys, %kept, "gateway.json was changed to what the other hosts of the database use; the previous file is kept beside it");
         }
-        let says = HomeConfig { says: written(&opinion), next: (!is_same).then(|| written(&merged)) };
-        let offer = (merged != theirs || version.is_none()).then(|| (written(&merged), version));
+        let next = (!is_same).then(|| written(with_experiment(merged.clone(), of_ours.clone())));
+        let says = HomeConfig { says: written(with_experiment(opinion, of_ours.clone())), next };
+        let is_news = merged != theirs || version.is_none();
+        let offer = is_news.then(|| (written(with_experiment(merged.clone(), of_theirs)), version));
         let is_known = home.as_ref() == Some(&says) && offer.is_none();
         if !is_known {
             // Where somebody was faster, the next pass sees it.
@@ -185,7 +206,7 @@ impl Synced for SharedConfig {
             self.taken = None;
         }
         if !is_same {
-            return self.take(&file, merged);
+            return self.take(&file, merged, of_ours);
         }
         self.settled = version.filter(|_| is_known).map(|version| (stamp, version));
         Ok(())
@@ -214,12 +235,24 @@ fn without_nothing(file: &Part) -> Part {
     file.iter().filter(|(_, value)| !value.is_null()).map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
+/// Takes the experiment out of a part if it is left out.
+fn apart(mut part: Part, is_left_out: bool) -> (Part, Option<Value>) {
+    let aside = if is_left_out { part.remove(EXPERIMENT) } else { None };
+    (part, aside)
+}
+
+/// Puts it back.
+fn with_experiment(mut part: Part, aside: Option<Value>) -> Part {
+    part.extend(aside.map(|experiment| (EXPERIMENT.to_owned(), experiment)));
+    part
+}
+
 fn read(text: &str) -> Result<Part, SharingError> {
     serde_json::from_str(text).map_err(|error| SharingError::Unusable(error.to_string()))
 }
 
-fn written(part: &Part) -> String {
-    Value::Object(part.clone()).to_string()
+fn written(part: Part) -> String {
+    Value::Object(part).to_string()
 }
 
 /// The keys that two do not say the same of.

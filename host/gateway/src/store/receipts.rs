@@ -18,6 +18,8 @@ pub(super) const FIND_TEXT: &str = "SELECT body FROM text WHERE sha256 = ?1";
 pub(super) const OF_TURN: &str = "SELECT turn_id, body FROM receipt
      WHERE session_id = (SELECT session_id FROM turn WHERE id = ?1) AND turn_id = ?1 ORDER BY call";
 pub(super) const OF_SESSION: &str = "SELECT turn_id, body FROM receipt WHERE session_id = ?1 ORDER BY turn_id, call";
+const HAS_PARKED: &str =
+    "SELECT EXISTS (SELECT 1 FROM inbox WHERE session_id = ?1 AND message IS NOT NULL AND parked_at IS NOT NULL)";
 
 /// A conversation to be replayed.
 #[derive(Clone, Debug)]
@@ -27,6 +29,8 @@ pub struct Replayable {
     pub receipts: Vec<Receipt>,
     /// The texts that the model was shown beside the conversation.
     pub texts: BTreeMap<Digest, String>,
+    /// Whether a question of it is parked.
+    pub has_parked: bool,
 }
 
 impl Store {
@@ -75,7 +79,8 @@ impl Store {
                 }
             }
             drop(find);
-            Ok(Replayable { dump: dump::dump(conn, key)?, receipts, texts })
+            let has_parked = conn.query_row(HAS_PARKED, [session.0], |row| row.get(0))?;
+            Ok(Replayable { dump: dump::dump(conn, key)?, receipts, texts, has_parked })
         })
     }
 

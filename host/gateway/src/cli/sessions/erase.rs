@@ -1,6 +1,6 @@
 //! `sessions erase`: conversations, or what a person has written in them, are erased for good.
 
-use clap::{Args, builder::NonEmptyStringValueParser};
+use clap::{ArgGroup, Args, builder::NonEmptyStringValueParser};
 use pmk_core::SessionKey;
 use pmk_system::{clock, error::Failure};
 use serde_json::json;
@@ -17,15 +17,16 @@ use crate::{
 const ACTION: &str = "sessions.erase";
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("which").required(true)))]
 pub(in crate::cli) struct Erase {
     /// Conversations, as printed by `sessions list`
-    #[arg(value_name = "KEY", required_unless_present_any = ["idle_days", "from"], conflicts_with_all = ["idle_days", "from"])]
+    #[arg(value_name = "KEY", group = "which")]
     keys: Vec<SessionKey>,
     /// All conversations in which nobody has written for N days
-    #[arg(long, value_name = "N", value_parser = between::<u32>(1, MOST_DAYS), conflicts_with = "from")]
+    #[arg(long, value_name = "N", group = "which", value_parser = between::<u32>(1, MOST_DAYS))]
     idle_days: Option<u32>,
     /// Everything that this person has written: conversations without others as a whole, in all others only their messages
-    #[arg(long, value_name = "USER", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "USER", group = "which", value_parser = NonEmptyStringValueParser::new())]
     from: Option<String>,
     /// Only show which conversations would be erased
     #[arg(long)]

@@ -13,8 +13,8 @@ use crate::{
 
 /// Creates the recording of a stored conversation.
 pub(super) fn recording(kept: Replayable) -> Recording {
-    let Replayable { dump, receipts, texts } = kept;
-    let mut recording = Recording::of_dump(dump);
+    let Replayable { dump, receipts, texts, has_parked } = kept;
+    let mut recording = Recording { has_parked, ..Recording::of_dump(dump) };
     let mut given: Vec<Option<Given>> = recording.turns.iter().map(|_| None).collect();
     for receipt in &receipts {
         let turn =

@@ -59,6 +59,11 @@ impl Tally {
     pub fn rung(&mut self, rung: Rung) -> &mut u64 {
         &mut self.rungs[usize::from(rung.code()) - 1]
     }
+
+    /// Returns the tokens of the requests that the model accepted.
+    pub fn tokens_accepted(&self) -> u64 {
+        self.tokens_sent.saturating_sub(self.tokens_refused)
+    }
 }
 
 impl AddAssign<&Tally> for Tally {

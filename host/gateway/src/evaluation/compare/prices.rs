@@ -90,8 +90,7 @@ fn is_edition(rest: &str) -> bool {
 impl Price {
     /// Returns the cost of a conversation, in dollars. Refused requests cost nothing.
     pub fn of(&self, tally: &Tally) -> f64 {
-        let read = tally.tokens_sent.saturating_sub(tally.tokens_refused);
-        let new = read.saturating_sub(tally.tokens_reused);
+        let new = tally.tokens_accepted().saturating_sub(tally.tokens_reused);
         let cost = new as f64 * self.cache_write.unwrap_or(self.input)
             + tally.tokens_reused as f64 * self.cached
             + tally.tokens_answered as f64 * self.output;

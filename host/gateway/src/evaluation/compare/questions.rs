@@ -152,8 +152,15 @@ pub fn place<'a>(questions: Vec<&'a Question>, recording: &Recording) -> (Vec<Pl
             None => Some(last),
         };
         let evidence: Option<Vec<usize>> = question.evidence.iter().map(find).collect();
-        if let (Some(turn), Some(evidence)) = (turn, evidence) {
-            placed.push(Placed { question, turn, evidence });
+        let (Some(turn), Some(evidence)) = (turn, evidence) else { continue };
+        // What has not been said yet is in view of no policy.
+        let early = question.evidence.iter().zip(&evidence).find(|&(_, &at)| recording.turn_of(at) > turn);
+        match early {
+            Some((id, _)) => problems.push(format!(
+                "question `{}`: message `{id}` comes after the question is asked; skipping the question",
+                question.id
+            )),
+            None => placed.push(Placed { question, turn, evidence }),
         }
     }
     placed.sort_by_key(|placed| placed.turn);
@@ -185,25 +192,31 @@ impl std::ops::AddAssign for Score {
 /// The results of questions, by category.
 pub type Scores = BTreeMap<String, Score>;
 
-/// Whether a reader's text contains the answer, and not only as a part of a longer word or number. Case and white space
-/// are ignored.
+/// Whether a reader's text contains the answer. Case and white space are ignored.
 pub fn says(words: &str, answer: &str) -> bool {
     let plain = |text: &str| collapse_whitespace(text).to_lowercase();
-    let (words, answer) = (plain(words), plain(answer.trim_end_matches(['.', '。', '!', '！'])));
+    contains_whole(&plain(words), &plain(answer.trim_end_matches(['.', '。', '!', '！'])))
+}
+
+/// Whether a text contains these words, and not only as a part of a longer word or number.
+pub(super) fn contains_whole(text: &str, words: &str) -> bool {
     // Other scripts write words without spaces between them.
     let goes_on = |one: Option<char>, other: Option<char>| {
         one.is_some_and(|one| one.is_ascii_alphanumeric()) && other.is_some_and(|other| other.is_ascii_alphanumeric())
     };
     let stands_alone = |(at, found): (usize, &str)| {
-        let (before, after) = (&words[..at], &words[at + found.len()..]);
+        let (before, after) = (&text[..at], &text[at + found.len()..]);
         !goes_on(before.chars().next_back(), found.chars().next())
             && !goes_on(found.chars().next_back(), after.chars().next())
     };
-    !answer.is_empty() && words.match_indices(&answer).any(stands_alone)
+    !words.is_empty() && text.match_indices(words).any(stands_alone)
 }
 
 #[cfg(test)]
 mod tests {
+    use pmk_core::Message;
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -226,6 +239,25 @@ mod tests {
         }
         let error = Questions::parse("f", "[{\"conversation\":\"c\"}]").expect_err("no question").to_string();
         assert_eq!(error, "the questions `f`: question 1 has no `question`");
+    }
+
+    /// Regression: such a question counted as a miss of every policy, and nothing said why.
+    #[test]
+    fn evidence_that_comes_after_its_question_was_never_in_view_and_nothing_said_so() {
+        let said = ["a", "b"].map(|id| (Message::user(id), vec![id.to_owned()]));
+        let answers = ["1", "2"].map(|id| (Message::assistant("yes"), vec![id.to_owned()]));
+        let messages = said.into_iter().zip(answers).flat_map(|(said, answer)| [said, answer]).collect();
+        let recording = Recording::of(None, String::new(), messages, vec![]);
+        let line = |evidence: Value, after: &str| {
+            json!({"conversation": "c", "question": "q", "evidence": evidence, "after": after}).to_string()
+        };
+        let lines =
+            [line(json!(["a"]), "a"), line(json!(["1"]), "a"), line(json!(["a", "b"]), "a"), line(json!("b"), "2")];
+        let questions = Questions::parse("f", &lines.join("\n")).expect("questions");
+        let (placed, problems) = place(questions.about(&["c".into()]), &recording);
+        let asked: Vec<&str> = placed.iter().map(|placed| placed.question.id.as_str()).collect();
+        assert_eq!(asked, ["1", "2", "4"], "what the turn itself says is in view");
+        assert_eq!(problems, ["question `3`: message `b` comes after the question is asked; skipping the question"]);
     }
 
     #[test]

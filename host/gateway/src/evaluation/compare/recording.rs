@@ -41,6 +41,8 @@ pub struct Recording {
     pub dropped_turns: u32,
     /// The repairs that were necessary, one line each.
     pub repairs: Vec<String>,
+    /// Whether a question of it is parked in the store.
+    pub has_parked: bool,
     /// The inputs of each turn, from the receipts; empty if there are none.
     pub(crate) given: Vec<Given>,
 }

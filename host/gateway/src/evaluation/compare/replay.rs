@@ -23,7 +23,7 @@ use pmk_search::MemoryArchive;
 
 use super::{
     metrics::Tally,
-    questions::{Placed, Score, says},
+    questions::{Placed, Score, contains_whole, says},
     recording::Recording,
 };
 use crate::{
@@ -354,7 +354,7 @@ impl<'a> Replay<'a> {
             }
             // Messages inserted by the host may quote it.
             let is_inserted = matches!(entry.message.origin, Origin::Summary | Origin::Recall | Origin::Retrieval);
-            is_inserted && !text.trim().is_empty() && unquoted(&entry.message.plain_text()).contains(text.trim())
+            is_inserted && contains_whole(&unquoted(&entry.message.plain_text()), text.trim())
         })
     }
 

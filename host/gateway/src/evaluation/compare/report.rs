@@ -277,7 +277,7 @@ impl PolicyReport {
                 "answered": tally.tokens_answered,
                 "a_turn": estimate(&self.tokens_a_turn),
             },
-            "prefix_kept": share(tally.tokens_reused, tally.tokens_sent),
+            "prefix_kept": share(tally.tokens_reused, tally.tokens_accepted()),
             "dollars": self.cost,
             "overflows": {"predicted": tally.overflows_predicted, "met": tally.overflows_met},
             "rungs": rungs(&self.outcome),

@@ -131,7 +131,7 @@ impl Comparison<'_> {
             let Ok((number, conversation)) = next else { return part };
             match conversation.open() {
                 Ok((names, recording)) if recording.turns.is_empty() => {
-                    part.leave_out(number, format!("`{}`: it contains no user message", names[0]));
+                    part.leave_out(number, format!("`{}`: {}", names[0], refusal(&recording)));
                 }
                 Ok((names, recording)) => self.replay(&mut part, number, names, &recording),
                 Err(error) => part.leave_out(number, error.to_string()),
@@ -172,6 +172,17 @@ impl Comparison<'_> {
         });
         let outcomes = outcomes.collect();
         part.conversations.push(Replayed { number, name, turns: recording.turns.len(), outcomes, drops });
+    }
+}
+
+/// Why a recording without turns cannot be replayed.
+fn refusal(recording: &Recording) -> &'static str {
+    if recording.has_parked {
+        "all that people have written in it is parked: `pmk-host sessions parked` lists it"
+    } else if recording.entries.is_empty() {
+        "it has no messages"
+    } else {
+        "it contains no user message"
     }
 }
 
@@ -228,8 +239,56 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
-    use crate::evaluation::compare::histories::HistoryFile;
+    use crate::{
+        chat::{Attachments, Inbound, ReplyTo},
+        evaluation::compare::histories::HistoryFile,
+        store::Store,
+    };
     use pmk_models::sim::{Sim, SimConfig};
+
+    fn setup() -> Setup {
+        Setup {
+            window: 8_000,
+            budget: None,
+            sim: Sim::new(SimConfig::default()),
+            history_turns: None,
+            by_receipts: false,
+        }
+    }
+
+    struct LooksAway;
+
+    impl Watch for LooksAway {
+        fn done(&self) {}
+
+        fn more(&self) {}
+    }
+
+    /// Regression: it was said to contain no user message.
+    #[test]
+    fn a_conversation_of_which_all_is_parked_was_said_to_contain_no_message_of_a_person() {
+        let home = tempfile::tempdir().expect("a home");
+        let store = Store::open(home.path()).expect("a store");
+        let inbound = Inbound {
+            event_id: "Ev1".into(),
+            aliases: vec![],
+            key: "slack:dm:U1".parse().expect("a key"),
+            user: "U1".into(),
+            reply_to: ReplyTo { channel: "D1".into(), thread_ts: None },
+            text: "a question".into(),
+            attached: Attachments::default(),
+            if_awaited: false,
+            ts: String::new(),
+        };
+        tokio::runtime::Runtime::new().expect("a runtime").block_on(async {
+            let inbox = store.accept(&inbound, 1).await.expect("the store").expect("a new message");
+            store.park(inbox, "the disk is full", vec![], 2).await.expect("the store").expect("it is parked");
+        });
+        let comparison = Comparison { arms: &[], setup: &setup(), questions: None, jobs: 1 };
+        let results = comparison.run(vec![Source::Kept(store, inbound.key)], &LooksAway).expect("results");
+        let told = "`slack:dm:U1`: all that people have written in it is parked: `pmk-host sessions parked` lists it";
+        assert_eq!((results.problems, results.left_out), (vec![told.to_owned()], 1));
+    }
 
     struct Panics;
 
@@ -246,14 +305,7 @@ mod tests {
         let (ended, outcome) = channel();
         // Runs on a thread of its own, so that a comparison that hangs fails the test instead of hanging it.
         thread::spawn(move || {
-            let setup = Setup {
-                window: 8_000,
-                budget: None,
-                sim: Sim::new(SimConfig::default()),
-                history_turns: None,
-                by_receipts: false,
-            };
-            let comparison = Comparison { arms: &[], setup: &setup, questions: None, jobs: 2 };
+            let comparison = Comparison { arms: &[], setup: &setup(), questions: None, jobs: 2 };
             let found = |n| {
                 Source::File(HistoryFile { name: format!("{n}"), path: format!("/nowhere/{n}.json").into(), key: None })
             };

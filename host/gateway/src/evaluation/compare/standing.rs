@@ -9,7 +9,7 @@ use pmk_core::{Block, Entry, Message, Origin};
 use serde::Serialize;
 
 use super::{
-    questions::{Placed, Score},
+    questions::{Placed, Score, contains_whole},
     recording::Recording,
     replay::{Arm, Replay, Setup, unquoted},
 };
@@ -81,8 +81,7 @@ impl Standing {
 
 /// Whether any of these blocks quotes a text. A message of tool calls alone has none to quote.
 fn quotes(blocks: &[String], text: &str) -> bool {
-    let text = text.trim();
-    !text.is_empty() && blocks.iter().any(|block| block.contains(text))
+    blocks.iter().any(|block| contains_whole(block, text.trim()))
 }
 
 /// Returns the text of a message, and its tool calls.
@@ -108,5 +107,12 @@ mod tests {
         let blocks = ["the launch is on Friday".to_owned()];
         assert!(quotes(&blocks, " on Friday\n"));
         assert!(!quotes(&blocks, "on Monday") && !quotes(&blocks, "") && !quotes(&blocks, " \n"));
+    }
+
+    /// Regression: a message of `7` counted as recalled, and as evidence in view, wherever 17 was quoted.
+    #[test]
+    fn a_short_message_was_quoted_by_any_longer_word_or_number() {
+        let blocks = ["we need 17 of them by noon".to_owned()];
+        assert!(quotes(&blocks, "17") && !quotes(&blocks, "7") && !quotes(&blocks, "no"));
     }
 }

@@ -195,6 +195,37 @@ fn a_host_that_runs_an_older_version_heard_whom_the_others_had_blocked() {
     assert_eq!(older.says(), json!({"version": 1, "limits": {"aKeyOfTomorrow": 1}, "blocklist": ["U9"]}));
 }
 
+/// Regression: nothing was shared any more, not even whom somebody had blocked.
+#[test]
+fn a_slip_in_the_experiment_of_one_host_kept_people_from_being_shared() {
+    let file = json!({"version": 1, "admins": ["U1"], "blocklist": []});
+    let Some([mut one, mut other]) = houses([file.clone(), file]) else { return };
+    one.pass();
+    other.pass();
+    let slip = json!({"name": "x", "control": "nobody", "arms": []});
+    one.write(json!({"version": 1, "admins": ["U1"], "blocklist": ["U9"], "experiment": slip}));
+    one.pass();
+    other.pass();
+    assert_eq!(other.says(), json!({"version": 1, "admins": ["U1"], "blocklist": ["U9"]}));
+    let good = json!({"name": "x", "control": "a", "arms": [{"name": "a"}, {"name": "b"}]});
+    let all = json!({"version": 1, "admins": ["U1", "U2"], "blocklist": ["U9"], "experiment": good});
+    other.write(all.clone());
+    for _ in 0..3 {
+        other.pass();
+        one.pass();
+    }
+    let left = json!({"version": 1, "admins": ["U1", "U2"], "blocklist": ["U9"], "experiment": slip});
+    assert_eq!((one.says(), other.says()), (left, all.clone()), "each keeps its experiment");
+    one.write(all);
+    one.pass();
+    other.pass();
+    let stopped = json!({"version": 1, "admins": ["U1", "U2"], "blocklist": ["U9"], "experiment": null});
+    one.write(stopped);
+    one.pass();
+    other.pass();
+    assert_eq!(other.says()["experiment"], Value::Null, "and once it is mended, it is shared again");
+}
+
 #[test]
 fn what_the_database_has_and_no_gateway_could_run_with_is_left_there() {
     let file = json!({"version": 1, "blocklist": ["U9"]});

@@ -72,13 +72,14 @@ impl Metric {
 
     /// Whether there are data for this metric.
     pub(super) fn is_measured(self, price: Option<Price>, conversations: &[Replayed]) -> bool {
-        let asked = |count: fn(&ArmOutcome) -> u64| {
+        let has_any = |count: fn(&ArmOutcome) -> u64| {
             conversations.iter().flat_map(|one| &one.outcomes).any(|one| count(one) > 0)
         };
         match self {
             Metric::Cost => price.is_some(),
-            Metric::Evidence => asked(|outcome| outcome.score.with_evidence),
-            Metric::Answered => asked(|outcome| outcome.score.with_answer),
+            Metric::Evidence => has_any(|outcome| outcome.score.with_evidence),
+            Metric::Answered => has_any(|outcome| outcome.score.with_answer),
+            Metric::PrefixKept => has_any(|outcome| outcome.tally.tokens_accepted()),
             _ => true,
         }
     }
@@ -91,7 +92,7 @@ impl Metric {
             Metric::Cost => return Ratio::new(price.map_or(0.0, |price| price.of(tally)), 1.0),
             Metric::Evidence => (score.visible, score.with_evidence),
             Metric::Answered => (score.answered, score.with_answer),
-            Metric::PrefixKept => (tally.tokens_reused, tally.tokens_sent),
+            Metric::PrefixKept => (tally.tokens_reused, tally.tokens_accepted()),
             Metric::TurnsDropped => (tally.turns_dropped, 1),
             Metric::Overflows => (tally.overflows_met, 1),
         };
@@ -154,6 +155,7 @@ impl Metric {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::evaluation::compare::metrics::Tally;
 
     fn found(effect: f64, interval: (f64, f64)) -> Finding {
         Finding { values: (1.0, 1.0), effect, interval, p: 0.001, adjusted_p: 0.002, is_shown: true, detectable: 0.1 }
@@ -166,6 +168,14 @@ mod tests {
         assert_eq!(said(Metric::Evidence, -0.04, (-0.07, -0.01)), "keeps 4.0 points less evidence [1.0, 7.0]");
         assert_eq!(said(Metric::Cost, 1.5, (1.2, 1.75)), "costs 150 % more [120, 175]");
         assert_eq!(said(Metric::Overflows, 0.25, (0.0, 0.5)), "meets 0.25 more overflows a conversation [0, 0.50]");
+    }
+
+    /// Regression: a policy whose requests were refused seemed to keep less of its prompts.
+    #[test]
+    fn what_the_model_refused_counted_as_a_prompt_that_nothing_was_kept_of() {
+        let tally = Tally { tokens_sent: 300, tokens_refused: 100, tokens_reused: 150, ..Tally::default() };
+        let kept = Metric::PrefixKept.of(&ArmOutcome { tally, ..ArmOutcome::default() }, None);
+        assert_eq!(kept, Ratio::new(150.0, 200.0));
     }
 
     /// Once, a difference was claimed with a size of 0 and an interval of `[0, 0]`.

@@ -28,7 +28,7 @@ pub fn rows(report: &Report, language: Language) -> Vec<Vec<String>> {
     row("  p95", &|at| count(totals(at).sizes.quantile(0.95)));
     row("  max", &|at| count(totals(at).sizes.max()));
     row("  for summaries", &|at| count(tally(at).tokens_summarised));
-    row("prefix kept", &|at| percent(share(tally(at).tokens_reused, tally(at).tokens_sent)));
+    row("prefix kept", &|at| percent(share(tally(at).tokens_reused, tally(at).tokens_accepted())));
     row("cost in dollars", &|at| report.policies[at].cost.map_or("-".into(), |cost| format!("{cost:.2}")));
     row("evidence visible", &|at| percent(share(score(at).visible, score(at).with_evidence)));
     for category in categories(report) {
