@@ -2,10 +2,10 @@
 //! time, from one seed. The gateway's environment is simulated, and fails in every way and order that the seed
 //! determines.
 //!
-//! [`scenario`] plans what happens, and [`deeds`] what people do besides asking; [`run()`] executes it: one [`life`] of
-//! a gateway after the other, between [`slack`] and a [`model`], on a [`disk`] that fails, in a [`world`] that
-//! determines the time, the current trouble and when the process is killed; [`damage`] is done between two lives. At
-//! the end there is a [`verdict`]. [`shrink()`] minimises a failing case.
+//! [`scenario`] plans what happens, [`deeds`] what people do besides asking, and [`erasing`] what operators erase;
+//! [`run()`] executes it: one [`life`] of a gateway after the other, between [`slack`] and a [`model`], on a [`disk`]
+//! that fails, in a [`world`] that determines the time, the current trouble and when the process is killed; [`damage`]
+//! is done between two lives. At the end there is a [`verdict`]. [`shrink()`] minimises a failing case.
 
 #[path = "../../../host/policy/tests/policies/component.rs"]
 mod component;
@@ -14,6 +14,7 @@ mod damage;
 mod database;
 mod deeds;
 mod disk;
+mod erasing;
 mod life;
 mod model;
 mod panics;

@@ -28,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     damage::{self, Written},
+    erasing,
     model::WorldsModel,
     policies::Policies,
     scenario::{Event, What},
@@ -176,6 +177,7 @@ async fn serve(site: &Site<'_>) -> Result<End, Failure> {
                 biased;
                 done = async { tokio::try_join!(run(&gateway, presence.as_deref(), &stop), conducted) } => done,
                 never = swap(world, policies, &services, chosen_at) => never,
+                never = erasing::keep_erasing(world, slack, place) => never,
             }
         } => ran.map(|((), is_over)| is_over),
     };

@@ -266,6 +266,7 @@ impl Model for WorldsModel {
             false => {
                 let all = asked.iter().map(|&number| format!("The answer to {}. ", name(number)));
                 let call = world.count("answers");
+                world.witness.answered(call, &asked);
                 (format!("{}{} ", all.collect::<String>(), witness::answer(call)), Some(call))
             }
         };

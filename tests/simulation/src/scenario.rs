@@ -7,6 +7,7 @@ use fastrand::Rng;
 
 use crate::{
     deeds::{self, Deed},
+    erasing::{self, Wanted},
     random::{dice, one_of},
     wire::Fuse,
 };
@@ -83,6 +84,8 @@ pub struct Event {
 pub enum What {
     Says(Said),
     Does(Deed),
+    /// An operator has conversations erased, from then on until it is done.
+    Erases(Wanted),
     /// Other policies take over.
     Swap(&'static [&'static str]),
     /// A trouble for this long, in this percentage of cases.
@@ -331,6 +334,7 @@ impl Scenario {
         if setting.files {
             events.extend(amid_fetching(seed, &events, calm_at));
         }
+        events.extend(erasing::of(seed, &events, calm_at));
         Scenario { seed, setting, events: numbered(events), calm_at }
     }
 }

@@ -32,6 +32,7 @@ use crate::{
 };
 
 mod changed;
+mod erased;
 mod figures;
 mod heeded;
 mod missed;
@@ -301,9 +302,10 @@ impl Verdict<'_> {
         parked.find(|parked| parked.message.as_ref().is_some_and(is_it) || parked.event_ids.iter().any(is_its))
     }
 
+    /// Whether the question of this event is parked, or was until its conversation was erased.
     fn is_parked(&self, event_id: &str) -> bool {
         let mut messages = self.kept.parked.iter().filter_map(|parked| parked.message.as_ref());
-        messages.any(|message| message.event_id == event_id)
+        messages.any(|message| message.event_id == event_id) || self.event_went_parked(event_id)
     }
 
     /// The messages that answer it.
@@ -343,6 +345,7 @@ impl Verdict<'_> {
                     breaches.push(format!("q{number} is parked, and its asker sees nothing of it"));
                 }
                 Some(_) => {}
+                None if self.went_parked(question) => {}
                 None => breaches.push(format!("q{number} was taken in and never answered")),
             },
             [reply] => {
@@ -376,7 +379,7 @@ impl Verdict<'_> {
         let is_along =
             |parked: &Parked| parked.message.as_ref().is_some_and(|message| message.ts != question.inbound.ts);
         let is_kept = parked.is_some_and(|parked| parked.placeholder.is_none() && !is_along(parked));
-        if self.posts.iter().any(|post| waits(&post)) && !is_kept {
+        if self.posts.iter().any(|post| waits(&post)) && !is_kept && !self.went_parked(question) {
             breaches.push(format!("a placeholder for q{number} waits for ever"));
         }
         let archived = self.kept.archived.get(number).copied().unwrap_or(0);

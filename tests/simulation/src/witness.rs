@@ -53,6 +53,11 @@ pub fn answers(text: &str) -> impl Iterator<Item = u64> {
     called(text).filter_map(|name| name.strip_prefix('a')?.parse().ok())
 }
 
+/// All names in a text, as they stand there.
+fn names(text: &str) -> impl Iterator<Item = String> {
+    called(text).map(|name| format!("{OPEN}{name}{CLOSE}"))
+}
+
 fn called(text: &str) -> impl Iterator<Item = &str> {
     text.split(OPEN).skip(1).filter_map(|piece| Some(piece.split_once(CLOSE)?.0))
 }
@@ -77,6 +82,12 @@ struct Known {
     deleted_in_time: BTreeSet<usize>,
     stopped_in_time: Since<usize>,
     answers_deleted: Since<u64>,
+    /// The questions that each answer of the model is for.
+    answered: BTreeMap<u64, Vec<usize>>,
+    /// The names of what was erased with its conversation: no request may show it.
+    erased: Since<String>,
+    /// Those of them whose receipts are erased, too: nothing may hold them.
+    erased_whole: BTreeSet<String>,
     /// The calls that the model gave a long answer, of several messages.
     long: BTreeSet<u64>,
     /// Questions that may have been answered.
@@ -200,10 +211,53 @@ impl Witness {
         calls.for_each(|call| _ = known.answers_deleted.entry(call).or_insert(at));
     }
 
+    /// The model answers these questions with this call.
+    pub fn answered(&self, call: u64, asked: &[usize]) {
+        self.known().answered.insert(call, asked.to_vec());
+    }
+
+    /// The names of what these questions say in all versions that are acknowledged, and of what has answered them.
+    pub fn said(&self, questions: &BTreeSet<usize>) -> Vec<String> {
+        let known = self.known();
+        let mut said = Vec::new();
+        for &number in questions {
+            let edited = known.edited.get(&number).into_iter().flat_map(BTreeMap::keys).copied();
+            let versions = edited.chain([0]);
+            said.extend(versions.flat_map(|it| [version(number, it), files(number, it)]));
+        }
+        let of_them = known.answered.iter().filter(|(_, asked)| asked.iter().all(|number| questions.contains(number)));
+        said.extend(of_them.flat_map(|(call, _)| [answer(*call), end(*call)]));
+        said
+    }
+
+    /// What has these names was erased with its conversation, up to receipts.
+    pub fn erased(&self, at: u64, names: &[String]) {
+        let mut known = self.known();
+        names.iter().for_each(|name| _ = known.erased.entry(name.clone()).or_insert(at));
+    }
+
+    /// And so were the receipts.
+    pub fn erased_whole(&self, names: Vec<String>) {
+        self.known().erased_whole.extend(names);
+    }
+
     /// Whether anything was changed that must not be kept as it was.
     pub fn has_changed(&self) -> bool {
         let known = self.known();
-        !known.deleted.is_empty() || !known.answers_deleted.is_empty() || !known.edited_in_time.is_empty()
+        let nothing_deleted = known.deleted.is_empty() && known.answers_deleted.is_empty();
+        !nothing_deleted || !known.edited_in_time.is_empty() || !known.erased_whole.is_empty()
+    }
+
+    /// What occurs in this text although it was erased with its conversation, if anything.
+    pub fn erased_in(&self, text: &str) -> Option<String> {
+        let known = self.known();
+        names(text).find(|name| known.erased_whole.contains(name))
+    }
+
+    /// The same of a term of the index, which begins with its conversation.
+    pub fn erased_term(&self, term: &str) -> Option<String> {
+        let (_, term) = term.split_once('=')?;
+        self.erased_in(&format!("{OPEN}{term}{CLOSE}"))
     }
 
     /// The deleted question or answer that a term of the index belongs to, if any; the term begins with its
@@ -243,6 +297,12 @@ impl Witness {
     /// acknowledged by then.
     pub fn object_to(&self, messages: &[Arc<Message>], asked: &[usize], by: u64) -> Option<String> {
         let known = self.known();
+        if !known.erased.is_empty() {
+            let mut shown = messages.iter().flat_map(|message| texts(message)).flat_map(names);
+            if let Some(name) = shown.find(|name| is_known(&known.erased, name, by)) {
+                return Some(format!("shows {name}, which was erased with its conversation"));
+            }
+        }
         let nothing_changed = known.edited.is_empty() && known.deleted.is_empty() && known.stopped_in_time.is_empty();
         if nothing_changed && known.answers_deleted.is_empty() {
             return None;

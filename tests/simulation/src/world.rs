@@ -12,6 +12,7 @@ use tokio::{sync::Notify, time::Instant};
 
 use crate::{
     disk::{Doing, Verdict},
+    erasing::Erasures,
     random::dice,
     scenario::{Harm, Point, Scenario, Trouble, What},
     wire::Wire,
@@ -31,6 +32,8 @@ pub struct World {
     pub is_loud: bool,
     /// The changes that people have made so far.
     pub witness: Witness,
+    /// What has been done about what is to be erased.
+    pub erasures: Erasures,
 }
 
 /// A process, from the world's view.
@@ -86,7 +89,8 @@ impl World {
         let state = State { lives: vec![Life::default(); hosts], ..State::default() };
         let host = |number| Host { killed: Notify::new(), wire: wires.get(number).cloned() };
         let hosts = (0..hosts).map(host).collect();
-        World { scenario, state: Mutex::new(state), hosts, is_loud, witness: Witness::default() }
+        let (witness, erasures) = (Witness::default(), Erasures::default());
+        World { scenario, state: Mutex::new(state), hosts, is_loud, witness, erasures }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -323,7 +323,7 @@ fn edit(conn: &Connection, pen: EventWriter, edit: &Edit, now_ms: i64) -> Result
         let is_new = *is_for_us && !intake::was_seen(conn, message, now_ms)?;
         return Ok(if is_new { Changed::Unknown } else { Changed::Nothing });
     }
-    if last_edit.is_some_and(|last| last > *at) {
+    if last_edit.as_ref().is_some_and(|last| last > at) {
         return Ok(Changed::Nothing);
     }
     // A stopped question enters the conversation, too, with the words that it has by then.
@@ -354,7 +354,12 @@ fn edit(conn: &Connection, pen: EventWriter, edit: &Edit, now_ms: i64) -> Result
                 None => erase::question_text(conn, turn)?.map(|(_, text)| text),
                 edited => edited,
             };
-            if said.as_ref() == Some(&message.text) {
+            let comes_again = match &said {
+                Some(said) => *said == message.text,
+                // It may have been erased with its conversation since, and must not come back.
+                None => last_edit.as_ref() == Some(at),
+            };
+            if comes_again {
                 return Ok(Changed::Nothing);
             }
             conn.prepare_cached(SET_EDITED)?.run(params![turn.0, message.text, at])?;

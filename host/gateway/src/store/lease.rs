@@ -5,10 +5,11 @@
 
 use std::{
     hash::{BuildHasher, RandomState},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use pmk_core::SessionKey;
+use tokio::time::Instant;
 
 use super::{
     Lease, Store, StoreError,

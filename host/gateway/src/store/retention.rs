@@ -11,13 +11,14 @@
 //! attempt erases the rest.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     ops::RangeInclusive,
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use pmk_core::SessionKey;
+use tokio::time::Instant;
 
 use super::{
     Lease, Store, StoreError, archive, codec,
@@ -231,7 +232,8 @@ pub(super) fn leased<T>(
 /// no other receipt refers to anything.
 fn own_texts(conn: &Connection, of: &[(SessionId, i64)]) -> Result<Vec<Digest>, Fault> {
     let erased: HashMap<i64, i64> = of.iter().map(|(session, last)| (session.0, *last)).collect();
-    let mut own = HashSet::new();
+    // Erased in one order: the order of what is written must not differ between runs.
+    let mut own = BTreeSet::new();
     for (session, last) in &erased {
         own.extend(said_in(conn, *session, 0..=*last)?);
     }

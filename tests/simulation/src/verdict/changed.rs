@@ -35,8 +35,9 @@ impl Verdict<'_> {
         let asked = self.questions.iter().filter(|question| question.number < FIRST_OF_CONTACTS);
         for question in asked.filter(|question| self.replies(question).is_empty()) {
             let (Some(came), Some(deletion)) = (question.accepted_at, self.deletion(question)) else { continue };
+            let is_set_aside = self.parked(question).is_some() || self.went_parked(question);
             // One that is deleted before it comes is never asked, even if nobody heard that the deletion was stored.
-            if deletion.first_sent_at.is_none_or(|sent| sent > came) && self.parked(question).is_none() {
+            if deletion.first_sent_at.is_none_or(|sent| sent > came) && !is_set_aside {
                 unanswered.entry(question.inbound.key.to_string()).or_default().push(question.number);
             }
         }
@@ -189,23 +190,19 @@ pub(super) fn left_in_file(witness: &Witness, store: &Path) -> Vec<String> {
     let tables: Vec<String> =
         statement.query_map([], |row| row.get(0)).expect("readable").map(|name| name.expect("a name")).collect();
     let mut left = Vec::new();
+    let erased = |value: &str, table: &str| {
+        witness.erased_in(value).map(|name| format!("{name} was erased, and is in the table `{table}`"))
+    };
     for table in tables {
-        // Summaries are exempt.
+        // Summaries are exempt,
         let kept = if table == "message" { "WHERE origin <> 'summary'" } else { "" };
-        let mut statement = store.prepare(&format!("SELECT * FROM {table} {kept}")).expect("readable");
-        let columns = statement.column_count();
-        let mut rows = statement.query([]).expect("readable");
-        while let Some(row) = rows.next().expect("readable") {
-            for column in 0..columns {
-                let (ValueRef::Text(text) | ValueRef::Blob(text)) = row.get_ref(column).expect("readable") else {
-                    continue;
-                };
-                if let Some(what) = witness.gone_in(&String::from_utf8_lossy(text)) {
-                    left.push(format!("{what} in the table `{table}`"));
-                }
-            }
-        }
+        each_value(&store, &format!("SELECT * FROM {table} {kept}"), |value| {
+            left.extend(witness.gone_in(value).map(|what| format!("{what} in the table `{table}`")));
+            left.extend(erased(value, &table));
+        });
     }
+    // unless their whole conversation was erased.
+    each_value(&store, "SELECT * FROM message WHERE origin = 'summary'", |value| left.extend(erased(value, "message")));
     store.execute_batch("CREATE VIRTUAL TABLE temp.words USING fts5vocab('main', 'said', 'row')").expect("an index");
     let mut statement = store.prepare("SELECT term FROM temp.words").expect("readable");
     let mut rows = statement.query([]).expect("readable");
@@ -214,8 +211,23 @@ pub(super) fn left_in_file(witness: &Witness, store: &Path) -> Vec<String> {
         if let Some(what) = witness.gone_term(&term) {
             left.push(format!("{what} was deleted, and is found by the index"));
         }
+        left.extend(witness.erased_term(&term).map(|name| format!("{name} was erased, and is found by the index")));
     }
     left.sort();
     left.dedup();
     left
+}
+
+/// Looks at each text that a query yields.
+fn each_value(store: &Connection, query: &str, mut look: impl FnMut(&str)) {
+    let mut statement = store.prepare(query).expect("readable");
+    let columns = statement.column_count();
+    let mut rows = statement.query([]).expect("readable");
+    while let Some(row) = rows.next().expect("readable") {
+        for column in 0..columns {
+            if let ValueRef::Text(text) | ValueRef::Blob(text) = row.get_ref(column).expect("readable") {
+                look(&String::from_utf8_lossy(text));
+            }
+        }
+    }
 }

@@ -81,13 +81,14 @@ impl Verdict<'_> {
         })
     }
 
-    /// Whether it was deleted, or was to be asked again already, when the gateway was told this.
+    /// Whether it was deleted, erased, or was to be asked again already, when the gateway was told this.
     fn was_changed(&self, question: &Question, told: &Done) -> bool {
-        self.done.iter().filter(|other| !std::ptr::eq(*other, told)).any(|other| {
+        let is_changed = self.done.iter().filter(|other| !std::ptr::eq(*other, told)).any(|other| {
             let is_before = other.first_sent_at.zip(told.accepted_at).is_some_and(|(sent, by)| sent <= by);
             let changes = matches!(other.news, News::Deleted { .. } | News::AnswerDeleted { .. })
                 || super::changed::asks_again(&other.news);
             is_before && changes && other.about.contains(&question.number)
-        })
+        });
+        is_changed || told.accepted_at.is_some_and(|by| self.may_be_erased(question, by))
     }
 }

@@ -6,6 +6,7 @@ use pmk_core::{FrontName, ImageId, SessionKey};
 
 use super::{
     archives::{found, say},
+    changes::{answered, edit},
     escalations::marker,
     receipts::receipt,
     *,
@@ -216,6 +217,22 @@ async fn a_text_that_another_process_has_erased_is_stored_again() {
         erase(&other, wanted).await.unwrap();
         assert!(!is_stored("3 turns are not shown").await && is_stored("You are a help desk.").await, "{event}");
     }
+}
+
+/// A front sends an event again for minutes, and an edit that came again brought back what was erased meanwhile.
+#[tokio::test]
+async fn an_edit_that_comes_again_brings_back_nothing_that_was_erased() {
+    let home = home();
+    let store = open(&home);
+    answered(&store, 1, "a zebra?", "it has stripes", 0).await;
+    let edited = edit(1, "a striped zebra?", 1);
+    assert!(matches!(store.edit(&edited, NOW).await, Ok(Changed::Here { .. })));
+    erase(&store, OTHER).await.unwrap();
+    assert_eq!(store.edit(&edited, NOW).await, Ok(Changed::Nothing));
+    assert_eq!(columns_with(&home, "zebra"), []);
+    // What is written since is kept.
+    assert!(matches!(store.edit(&edit(1, "a lion?", 2), NOW).await, Ok(Changed::Here { .. })));
+    assert_eq!(columns_with(&home, "lion"), [("inbox", "edited")]);
 }
 
 #[tokio::test]
