@@ -76,7 +76,7 @@ fn who_named_no_conversation_to_erase_did_not_hear_of_the_other_way() {
     let refused = home.run(&["sessions", "erase"], "");
     assert_eq!(refused.status.code(), Some(2));
     let (error, usage) = refused.stderr.split_once("Usage: ").expect("the usage");
-    assert!(error.contains("KEY|--idle-days <N>") && usage.contains("KEY|--idle-days <N>"), "{}", refused.stderr);
+    assert!(error.contains("KEY|--idle-days <N>|--from <USER>") && usage.contains("KEY|--idle-days <N>|--from <USER>"), "{}", refused.stderr);
     let both = home.run(&["sessions", "erase", KEY, "--idle-days", "1"], "");
     assert_eq!(both.status.code(), Some(2), "{}", both.stderr);
 }

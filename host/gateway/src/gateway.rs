@@ -9,7 +9,9 @@ use tokio::{sync::Notify, task::JoinSet};
 
 use crate::{
     access::authorization::Action,
-    chat::{Accepted, Addressing, Change, Choice, Inbound, Invocation, Notice, Press, Reaction, ReplyTo, ThreadMessage},
+    chat::{
+        Accepted, Addressing, Change, Choice, Inbound, Invocation, Notice, Press, Reaction, ReplyTo, ThreadMessage,
+    },
     dispatch::{Batch, Dispatcher, TurnFailure, Turns},
     front::{FrontError, Intake},
     ledger::TaggedEvent,

@@ -9,12 +9,11 @@ use std::{
 };
 
 use pmk_core::SessionKey;
-use tokio::time::Instant;
 
 use super::{
     Lease, Store, StoreError,
     error::Fault,
-    moment,
+    moment::{self, Began},
     sql::{Connection, Invalidation, OptionalExtension, params},
 };
 use crate::ids::SessionId;
@@ -62,12 +61,11 @@ impl Store {
         wait: Duration,
         now_ms: i64,
     ) -> Result<Lease, StoreError> {
-        let started = Instant::now();
+        let began = Began::now(now_ms);
         let owner = owner(command);
         let mut dead_run = None;
         loop {
-            let now_ms = now_ms.saturating_add(started.elapsed().as_millis() as i64);
-            let (wanted, by) = (key.clone(), owner.clone());
+            let (now_ms, wanted, by) = (began.now_ms(), key.clone(), owner.clone());
             let dead = dead_run.take();
             let taken =
                 self.write(move |conn| lease(conn, &wanted, &by, dead.as_deref(), moment::of(conn, now_ms)?)).await?;
@@ -78,7 +76,7 @@ impl Store {
             // The owner is remembered, because a `run` that starts meanwhile has another name.
             if holder.until.is_none() && !self.run_is_alive().await? {
                 dead_run = Some(holder.owner);
-            } else if started.elapsed() < wait {
+            } else if began.elapsed() < wait {
                 tokio::time::sleep(RETRY_EVERY).await;
             } else {
                 return Err(StoreError::Leased { key: key.clone(), owner: holder.owner });

@@ -4,10 +4,7 @@
 //! person's messages is erased like one that was deleted in Slack, and so are the earlier messages of threads in which
 //! the person is named: which of them are theirs cannot be determined.
 
-use std::{
-    collections::HashSet,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeSet, time::Duration};
 
 use pmk_core::SessionKey;
 
@@ -16,6 +13,7 @@ use super::{
     changes::{self, select_known},
     codec,
     error::Fault,
+    moment::Began,
     receipt::{self, Digest},
     retention, sessions,
     sql::{Connection, params},
@@ -113,9 +111,9 @@ impl Store {
         wait: Duration,
         now_ms: i64,
     ) -> Result<ErasedWords, StoreError> {
-        let started = Instant::now();
+        let began = Began::now(now_ms);
         let lease = self.lease(key, "pmk-host sessions erase", wait, now_ms).await?;
-        let erased = self.erase_words_leased(&lease, user, words, (started, now_ms)).await;
+        let erased = self.erase_words_leased(&lease, user, words, began).await;
         // After a failure, the lease would expire by itself.
         let released = self.release(lease).await;
         let erased = erased?;
@@ -132,7 +130,7 @@ impl Store {
         let user = user.to_owned();
         let texts = self
             .read(move |conn| {
-                let mut texts = HashSet::new();
+                let mut texts = BTreeSet::new();
                 for session in retention::all_sessions(conn)? {
                     let mut statement = conn.prepare_cached(EARLIER)?;
                     let mut rows = statement.query([session])?;
@@ -153,16 +151,17 @@ impl Store {
         lease: &Lease,
         user: &str,
         words: &str,
-        time: (Instant, i64),
+        began: Began,
     ) -> Result<ErasedWords, StoreError> {
         let (mut erased, mut after) = (ErasedWords::default(), 0);
         loop {
             let (user, words) = (user.to_owned(), words.to_owned());
             let piece = move |conn: &Connection, session, key: &SessionKey| {
                 refuse(conn, session, key, &user)?;
-                erase_piece(conn, (session, &user), after, &words, time.1)
+                erase_piece(conn, (session, &user), after, &words, began.at_ms())
             };
-            let Piece { erased: now, last } = self.write(retention::leased(lease, self.windows(), time, piece)).await?;
+            let Piece { erased: now, last } =
+                self.write(retention::leased(lease, self.windows(), began, piece)).await?;
             erased.messages += now.messages;
             erased.parked += now.parked;
             // The same summaries may be made from several messages.

@@ -18,14 +18,13 @@ use std::{
 };
 
 use pmk_core::SessionKey;
-use tokio::time::Instant;
 
 use super::{
     Lease, Store, StoreError, archive, codec,
     error::Fault,
     intake::front_name,
     lease::LEASE_FOR,
-    moment,
+    moment::{self, Began},
     receipt::{self, Digest, Receipt},
     reset, sessions,
     sql::{Connection, Invalidation, params},
@@ -150,9 +149,9 @@ impl Store {
         wait: Duration,
         now_ms: i64,
     ) -> Result<ErasedConversation, StoreError> {
-        let started = Instant::now();
+        let began = Began::now(now_ms);
         let lease = self.lease(key, "pmk-host sessions erase", wait, now_ms).await?;
-        let erased = self.erase_leased(&lease, erasing, (started, now_ms)).await;
+        let erased = self.erase_leased(&lease, erasing, began).await;
         // After a failure, the lease would expire by itself.
         let released = self.release(lease).await;
         let erased = erased?;
@@ -191,16 +190,16 @@ impl Store {
         &self,
         lease: &Lease,
         erasing: Erasing,
-        time: (Instant, i64),
+        began: Began,
     ) -> Result<ErasedConversation, StoreError> {
         let window = move |conn: &Connection, session, key: &SessionKey| {
-            refuse(conn, session, key, erasing, time.1)?;
+            refuse(conn, session, key, erasing, began.at_ms())?;
             erase_window(conn, session)
         };
-        let mut erased = self.write(leased(lease, self.windows(), time, window)).await?;
+        let mut erased = self.write(leased(lease, self.windows(), began, window)).await?;
         loop {
             let piece = |conn: &Connection, session, _: &SessionKey| erase_messages(conn, session);
-            match self.write(leased(lease, self.windows(), time, piece)).await? {
+            match self.write(leased(lease, self.windows(), began, piece)).await? {
                 0 => return Ok(erased),
                 messages => erased.messages += messages,
             }
@@ -212,12 +211,12 @@ impl Store {
 pub(super) fn leased<T>(
     lease: &Lease,
     windows: Arc<Windows>,
-    (started, began_ms): (Instant, i64),
+    began: Began,
     erase: impl Fn(&Connection, SessionId, &SessionKey) -> Result<T, Fault> + Send + 'static,
 ) -> impl Fn(&Connection) -> Result<T, Fault> + Send + 'static {
     let (session, key, owner) = (lease.session, lease.key.clone(), lease.owner.clone());
     move |conn| {
-        let now_ms = moment::of(conn, began_ms.saturating_add(started.elapsed().as_millis() as i64))?;
+        let now_ms = moment::of(conn, began.now_ms())?;
         let until = now_ms.saturating_add(LEASE_FOR.as_millis() as i64);
         if conn.prepare_cached(PROLONG)?.execute(params![session.0, owner, until])? == 0 {
             return Err(StoreError::LeaseLost { key: key.clone() }.into());
