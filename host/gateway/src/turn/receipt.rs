@@ -81,7 +81,6 @@ fn receipt(
 ) -> Receipt {
     let layers = policies
         .layers()
-        .iter()
         .map(|layer| Layer { policy: layer.policy.identity().clone(), settings: receipts.keep_json(&layer.settings) });
     let policies = layers.collect();
     let budget = exchange.budget;
