@@ -22,10 +22,9 @@ use crate::{
     instance::{self, Answer, Cost},
     limits::Size,
     policy::{Functions, Policy},
-    record::{ArchiveUse, Outcome, Record},
+    record::{Outcome, Record},
     settings::{Bounds, ChangedSettings, Settings},
     state::{State, Task},
-    texts::TextsRead,
 };
 
 /// A policy with the values of its settings.
@@ -191,33 +190,22 @@ struct Asked<A> {
 }
 
 fn record(layer: &Layer, decision: Decision, outcome: Outcome, failure: Option<&Failure>, cost: Cost) -> Record {
+    let Cost { us, fuel, peak_bytes, log, texts_read, archive } = cost;
     Record {
         policy: layer.policy.identity().clone(),
         decision,
         outcome,
-        us: cost.us,
-        fuel: cost.fuel,
-        peak_bytes: cost.peak_bytes,
+        us,
+        fuel,
+        peak_bytes,
         reproducible: failure.is_none_or(Failure::is_reproducible),
-        log: cost.log,
-        texts_read: cost.texts_read,
+        log,
+        texts_read,
         breaker: None,
-        archive: cost.archive,
+        archive,
     }
 }
 
 fn skipped(layer: &Layer, decision: Decision) -> Record {
-    Record {
-        policy: layer.policy.identity().clone(),
-        decision,
-        outcome: Outcome::Skipped { why: "suspended" },
-        us: 0,
-        fuel: 0,
-        peak_bytes: 0,
-        reproducible: true,
-        log: vec![],
-        texts_read: TextsRead::default(),
-        archive: ArchiveUse::default(),
-        breaker: None,
-    }
+    record(layer, decision, Outcome::Skipped { why: "suspended" }, None, Cost::default())
 }
