@@ -7,9 +7,9 @@ use std::{
 };
 
 use async_trait::async_trait;
-use pmk_core::{Applied, ImageId, Transcript};
+use pmk_core::{ImageId, Transcript};
 use pmk_models::{Answer, Images, Listener, Meter, ModelError, Request, Usage};
-use pmk_policy::{DecidedBy, IncomingInput, OverflowInput, PruneDecision, PruneInput, Rung};
+use pmk_policy::{IncomingInput, OverflowInput, PruneDecision, PruneInput, Rung};
 use tokio::sync::SemaphorePermit;
 
 use super::{journal::Journal, receipt::ReceiptRecorder, records::note_records, summarise::summarise};
@@ -19,6 +19,7 @@ use crate::{
     directive::AvailableDirectives,
     exchange::{
         AdminAlert, Ports, Sent, SummaryInput, ToolSupport,
+        budget::DecidedPlan,
         window::{Fold, Window},
     },
     ids::{SessionId, TurnId},
@@ -206,7 +207,7 @@ impl Ports for LivePorts<'_> {
         self.services.model.has_tools().then_some(self)
     }
 
-    fn planned(&self, window: &Window, plan: Option<(&Applied, &DecidedBy)>) {
+    fn planned(&self, window: &Window, plan: Option<&DecidedPlan>) {
         self.scribe.planned(self.now_ms(), window, plan, &self.calibration());
     }
 
