@@ -232,8 +232,8 @@ impl Presence {
         }
     }
 
-    /// Of several hosts, only one makes good an outage. One that is deaf would put it off. While Slack refuses the bot
-    /// token, nobody could be told, and nothing read.
+    /// Of several hosts, only one makes up for an outage. One that is deaf would delay that. While Slack refuses the
+    /// bot token, nobody could be told, and nothing read.
     fn makes_good(&self) -> bool {
         self.ports.store.is_first_to_hear() && !self.ports.is_muted()
     }
@@ -314,7 +314,8 @@ impl Presence {
         self.ports.settings.read_missed && self.ports.front.reaches_absent()
     }
 
-    /// Returns since when nothing can have arrived, if nothing can now, or could so lately that it matters to the next run.
+    /// Returns since when nothing can have arrived, if that is still so, or ended so recently that it matters to the
+    /// next run.
     fn silent_since_ms(&self, now_ms: i64) -> Option<i64> {
         let lasted = self.ports.front.deaf_for()?;
         Some(now_ms.saturating_sub(i64::try_from(lasted.as_millis()).unwrap_or(i64::MAX)))

@@ -59,7 +59,7 @@ pub(crate) trait Ports: Send + Sync {
     /// have cost to `spent`.
     async fn write_summary(&self, input: SummaryInput<'_>, spent: &mut Usage) -> Result<String, ModelError>;
 
-    /// Returns whether the model is shown the images of a request, and not only what they are.
+    /// Returns whether the model is shown the images of a request, and not only told what they are.
     fn shows_images(&self) -> bool {
         false
     }

@@ -66,7 +66,7 @@ impl Listener for Ear<'_> {
     }
 }
 
-/// A call to the model. Its cost is noted when it ends, also where people have called it off.
+/// A call to the model. Its cost is noted when it ends, even if people have called it off.
 struct Call<'a, 'p> {
     ports: &'a LivePorts<'p>,
     meter: Meter,
@@ -87,8 +87,8 @@ impl LivePorts<'_> {
         told.into_iter().map(|event| self.journal.of_turn(event)).collect()
     }
 
-    /// Returns the request with the bytes of the newest images that it names, as far as a request has room for them, and
-    /// the memory they take, which is theirs until the model has answered. If they cannot be read, the request goes
+    /// Returns the request with the bytes of the newest images that it names, as many as a request has room for, and
+    /// the memory that is reserved for them until the model has answered. If they cannot be read, the request goes
     /// without them.
     async fn with_images<'r>(&self, request: &'r Request) -> (Cow<'r, Request>, Option<SemaphorePermit<'_>>) {
         let named = request.messages.iter().flat_map(|message| message.images());
