@@ -74,7 +74,7 @@ pub trait Turns: Send + Sync {
     /// reached now and may be reached later.
     async fn tell_parked(&self, parked: &Parked) -> bool;
 
-    /// Notes an event in the ledger, with whose decisions it is about.
+    /// Notes an event in the ledger, tagged with the policies that decided.
     fn note(&self, noted: TaggedEvent);
 }
 

@@ -44,8 +44,8 @@ pub(crate) struct Exchange {
     /// The system prompt and tools of every request.
     pub preamble: Arc<Preamble>,
     pub budget: TokenBudget,
-    /// Every request of this turn must be smaller than this: the size of the smallest one that got no answer, as
-    /// far as is known because of its size.
+    /// Every request of this turn must be smaller than this: the size of the smallest one that got no answer,
+    /// apparently because of its size.
     pub below: Option<u64>,
     /// What is known of the sizes of this conversation's requests.
     pub sizes: Sizes,
@@ -107,7 +107,7 @@ pub enum Cut {
 }
 
 impl Cut {
-    /// Returns what two cuts come to, the later of which was made of what the earlier has left.
+    /// Returns two cuts as one; the later one was made in what the earlier one had left.
     pub fn both(earlier: Option<Cut>, later: Option<Cut>) -> Option<Cut> {
         match (earlier, later) {
             (Some(Cut::Trimmed(before)), Some(Cut::Trimmed(turns))) => Some(Cut::Trimmed(before + turns)),

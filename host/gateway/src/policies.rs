@@ -28,7 +28,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pmk_policy::{Capability, Stack};
+use pmk_policy::{Capability, Identity, Stack};
 use pmk_system::threads::offload;
 
 /// The serving policies.
@@ -74,7 +74,7 @@ impl Policies {
 impl TurnPolicies {
     /// Wraps a stack with breakers: a policy that keeps failing is suspended for a while, as long as this stack serves.
     pub fn new(stack: &Stack) -> TurnPolicies {
-        let mut capabilities = stack.layers().iter().flat_map(|layer| layer.policy.capabilities());
+        let mut capabilities = stack.layers().flat_map(|layer| layer.policy.capabilities());
         TurnPolicies {
             stack: stack.with_breakers(),
             reads_archive: capabilities.any(Capability::reads_archive),
@@ -107,10 +107,9 @@ impl TurnPolicies {
         &self.stack
     }
 
-    /// Returns the name and digest of the top policy.
-    pub fn top(&self) -> (&str, &str) {
-        let identity = self.stack.top().map(|layer| layer.policy.identity());
-        identity.map_or(("", ""), |identity| (&identity.name, &identity.sha256))
+    /// The top policy.
+    pub fn top(&self) -> &Identity {
+        self.stack.top().policy.identity()
     }
 }
 
@@ -124,7 +123,7 @@ mod tests {
     use crate::config::PolicyConfig;
 
     async fn top(deciding: &TurnPolicies) -> String {
-        deciding.consult(|stack| stack.layers()[0].policy.name().to_owned()).await
+        deciding.consult(|stack| stack.top().policy.name().to_owned()).await
     }
 
     /// On a busy machine even a quick decision may seem to take long, so the test may have to repeat it.

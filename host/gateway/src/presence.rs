@@ -232,8 +232,8 @@ impl Presence {
         }
     }
 
-    /// Of several hosts, only one makes good an outage. One that is deaf would put it off. While Slack refuses the bot
-    /// token, nobody could be told, and nothing read.
+    /// Of several hosts, only one makes up for an outage. One that is deaf would delay that. While Slack refuses the
+    /// bot token, nobody could be told, and nothing read.
     fn makes_good(&self) -> bool {
         self.ports.store.is_first_to_hear() && !self.ports.is_muted()
     }
@@ -314,7 +314,8 @@ impl Presence {
         self.ports.settings.read_missed && self.ports.front.reaches_absent()
     }
 
-    /// Returns since when nothing can have arrived, if nothing can now, or could so lately that it matters to the next run.
+    /// Returns since when nothing can have arrived, if that is still so, or ended so recently that it matters to the
+    /// next run.
     fn silent_since_ms(&self, now_ms: i64) -> Option<i64> {
         let lasted = self.ports.front.deaf_for()?;
         Some(now_ms.saturating_sub(i64::try_from(lasted.as_millis()).unwrap_or(i64::MAX)))
@@ -346,6 +347,7 @@ fn whole_minutes(ms: i64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chat::{Attachments, Inbound, ReplyTo};
 
     #[test]
     fn minutes_are_whole_and_the_nearest() {
@@ -356,9 +358,26 @@ mod tests {
     }
 
     /// The process runs and its heartbeat is written, but the network was down.
-    #[test]
-    fn after_a_long_silence_what_was_missed_is_read_and_nobody_is_told() {
-        let owed = Outage { since_ms: Some(400_000), until_ms: 1_000_000, announce: None, read: true };
-        assert_eq!(owed_after_silence(Duration::from_secs(600), 1_000_000), owed);
+    #[tokio::test]
+    async fn after_a_long_silence_what_was_missed_is_read_and_nobody_is_told() {
+        const NOW: i64 = 1_760_000_000_000;
+        let home = tempfile::tempdir().expect("a folder");
+        let store = Store::open(home.path()).expect("a store");
+        let before = Inbound {
+            event_id: "Ev1".into(),
+            aliases: vec![],
+            key: "slack:dm:U1".parse().expect("a key"),
+            user: "U1".into(),
+            reply_to: ReplyTo { channel: "D1".into(), thread_ts: None },
+            text: "hello".into(),
+            attached: Attachments::default(),
+            if_awaited: false,
+            ts: format!("{}.000100", NOW / 1_000 - 3_600),
+        };
+        store.accept(&before, NOW - 3_600_000).await.expect("a store").expect("a new message");
+        let owed = store.came_back(owed_after_silence(Duration::from_secs(600), NOW)).await.expect("a store");
+        assert_eq!(owed, None, "nobody is told");
+        let unread = store.unread(10).await.expect("a store").conversations;
+        assert_eq!(unread.iter().map(|unread| unread.key.to_string()).collect::<Vec<_>>(), ["slack:dm:U1"]);
     }
 }

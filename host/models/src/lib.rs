@@ -163,7 +163,8 @@ pub enum ModelError {
         observed_tokens: Option<u64>,
         /// The maximum size, if stated.
         allowed_tokens: Option<u64>,
-        /// Whether the request is said to be too large, and nothing of its prompt: images may be what has so many bytes.
+        /// Whether the provider says that the request is too large, without mentioning the prompt; images may be the
+        /// cause.
         is_of_request: bool,
         /// The provider's words or ours, on one line.
         message: String,

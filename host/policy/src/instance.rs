@@ -42,6 +42,7 @@ pub(crate) struct Answer {
 }
 
 /// The cost of a call, and its log.
+#[derive(Default)]
 pub(crate) struct Cost {
     pub us: u64,
     pub fuel: u64,

@@ -22,10 +22,9 @@ use crate::{
     instance::{self, Answer, Cost},
     limits::Size,
     policy::{Functions, Policy},
-    record::{ArchiveUse, Outcome, Record},
+    record::{Outcome, Record},
     settings::{Bounds, ChangedSettings, Settings},
     state::{State, Task},
-    texts::TextsRead,
 };
 
 /// A policy with the values of its settings.
@@ -40,8 +39,10 @@ pub struct Layer {
 /// Policies in layers; the first one decides. Cheap to clone; clones share their circuit breakers, if any.
 #[derive(Clone, Debug)]
 pub struct Stack {
-    layers: Arc<[Layer]>,
-    /// One for each layer but the lowest, or none at all.
+    /// The layers above the base, the deciding one first.
+    above: Arc<[Layer]>,
+    base: Arc<Layer>,
+    /// One for each layer above the base, or none at all.
     breakers: Arc<[Breakers]>,
     seed_may_go: bool,
 }
@@ -49,7 +50,12 @@ pub struct Stack {
 impl Stack {
     /// Puts `layers`, the deciding one first, over `base`, the policy below all others.
     pub fn new(layers: impl IntoIterator<Item = Layer>, base: Layer) -> Self {
-        Stack { layers: layers.into_iter().chain([base]).collect(), breakers: Arc::default(), seed_may_go: false }
+        Stack {
+            above: layers.into_iter().collect(),
+            base: Arc::new(base),
+            breakers: Arc::default(),
+            seed_may_go: false,
+        }
     }
 
     /// Sets whether the operator allows these policies to remove the seed pair.
@@ -61,8 +67,7 @@ impl Stack {
     /// The same layers with closed circuit breakers, as a running gateway uses them. Without them a decision depends
     /// only on its input.
     pub fn with_breakers(&self) -> Self {
-        let but_the_lowest = self.layers.iter().skip(1);
-        Stack { breakers: but_the_lowest.map(|_| Breakers::default()).collect(), ..self.clone() }
+        Stack { breakers: self.above.iter().map(|_| Breakers::default()).collect(), ..self.clone() }
     }
 
     /// The same layers, each of which is asked every time, and by which no circuit breaker counts.
@@ -71,8 +76,13 @@ impl Stack {
     }
 
     /// All layers, the deciding one first, the base last.
-    pub fn layers(&self) -> &[Layer] {
-        &self.layers
+    pub fn layers(&self) -> impl Iterator<Item = &Layer> {
+        self.above.iter().chain([&*self.base])
+    }
+
+    /// The layers above the base, the deciding one first.
+    pub fn above_the_base(&self) -> &[Layer] {
+        &self.above
     }
 
     /// Whether the operator allows these policies to remove the seed pair.
@@ -82,12 +92,12 @@ impl Stack {
 
     /// The settings that the operator has changed.
     pub fn changed_settings(&self) -> ChangedSettings {
-        ChangedSettings::of(self.layers.iter().map(|layer| (layer.policy.name(), &layer.settings)))
+        ChangedSettings::of(self.layers().map(|layer| (layer.policy.name(), &layer.settings)))
     }
 
     /// The policy that operators mean by "the running policy".
-    pub fn top(&self) -> Option<&Layer> {
-        self.layers.first()
+    pub fn top(&self) -> &Layer {
+        self.above.first().unwrap_or(&self.base)
     }
 
     /// Asks the layers that make this decision, from the top, until `judge` accepts an answer. `question` is what to
@@ -98,7 +108,7 @@ impl Stack {
     {
         let mut asked =
             Asked { answer: None, decided_by: DecidedBy::Floor, records: Vec::new(), bounds: Bounds::default() };
-        for (at, layer) in self.layers.iter().enumerate() {
+        for (at, layer) in self.layers().enumerate() {
             let Some(function) = (question.function)(layer.policy.functions()) else { continue };
             let breakers = self.breakers.get(at);
             let pass = breakers.map_or(Pass::Asked, |breakers| breakers.pass(question.decision));
@@ -180,33 +190,22 @@ struct Asked<A> {
 }
 
 fn record(layer: &Layer, decision: Decision, outcome: Outcome, failure: Option<&Failure>, cost: Cost) -> Record {
+    let Cost { us, fuel, peak_bytes, log, texts_read, archive } = cost;
     Record {
         policy: layer.policy.identity().clone(),
         decision,
         outcome,
-        us: cost.us,
-        fuel: cost.fuel,
-        peak_bytes: cost.peak_bytes,
+        us,
+        fuel,
+        peak_bytes,
         reproducible: failure.is_none_or(Failure::is_reproducible),
-        log: cost.log,
-        texts_read: cost.texts_read,
+        log,
+        texts_read,
         breaker: None,
-        archive: cost.archive,
+        archive,
     }
 }
 
 fn skipped(layer: &Layer, decision: Decision) -> Record {
-    Record {
-        policy: layer.policy.identity().clone(),
-        decision,
-        outcome: Outcome::Skipped { why: "suspended" },
-        us: 0,
-        fuel: 0,
-        peak_bytes: 0,
-        reproducible: true,
-        log: vec![],
-        texts_read: TextsRead::default(),
-        archive: ArchiveUse::default(),
-        breaker: None,
-    }
+    record(layer, decision, Outcome::Skipped { why: "suspended" }, None, Cost::default())
 }

@@ -61,7 +61,7 @@ impl Policies {
     /// The digests of a stack's layers, the top one first.
     pub fn digests(&self, names: &[&str]) -> Vec<String> {
         let stack = self.stack(names);
-        stack.layers().iter().map(|layer| layer.policy.identity().sha256.clone()).collect()
+        stack.layers().map(|layer| layer.policy.identity().sha256.clone()).collect()
     }
 }
 

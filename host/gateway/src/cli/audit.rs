@@ -21,7 +21,10 @@ use super::{
     text::printable,
 };
 use crate::{
-    diagnostics::audit::{self, Arm, Audit, Bound, Counts, Now, Shadow},
+    diagnostics::audit::{
+        self, Arm, Arms, Atoms, Audit, Bound, Cases, Connections, ContextSafety, Conversations, Counts, Escalate, Flag,
+        MraAsk, Now, Policies, Presence, Refused, Shadow, Tokens,
+    },
     escalation::Marker,
     ledger::export,
     stderr::Spinner,
@@ -123,30 +126,56 @@ fn skipped(context: &Context, why: &Failure) -> Stored {
 
 fn page(audit: &Audit, language: Language) -> String {
     let mut page = Report(Page::new(language).with("  ", 25));
-    page.0.say(&format!("pmk-host audit (last {} days)", audit.days));
-    if let Some(month) = &audit.counted_from {
-        let from = format!("counted from {month} on: the earlier ledger is not kept (`ledger.keepMonths`)");
-        page.0.text(&format!("  {}\n", page.0.translated(&from)));
-    }
-    page.section("Conversations");
-    let talk = &audit.conversations;
-    page.line("turns", talk.turns);
-    if talk.orders > 0 {
-        page.tell("commands", &format!("{}, with no model asked", talk.orders));
-    }
-    page.counts("by user", &talk.by_user);
-    page.counts("by audience", &talk.by_audience);
-    page.line("undelivered replies", talk.undelivered);
-    page.tell("parked", &format!("{}, {} in total are parked now", talk.parked, talk.parked_now));
-    if talk.panicked + talk.swept > 0 {
-        page.tell("panicked, swept", &format!("{}, {}", talk.panicked, talk.swept));
+    page.window(audit);
+    page.turns(&audit.conversations);
+    page.connections(&audit.connections);
+    page.presence(&audit.presence);
+    page.context_safety(&audit.context_safety, &audit.policies);
+    page.tokens(&audit.tokens);
+    page.mra_ask(&audit.mra_ask);
+    page.escalate(&audit.escalate);
+    page.refused(&audit.refused);
+    page.cases(&audit.cases);
+    page.knowledge(&audit.atoms);
+    page.experiments(&audit.experiments);
+    page.warnings(&audit.flags);
+    page.0.done()
+}
+
+struct Report(Page);
+
+impl Report {
+    /// Writes which days are counted.
+    fn window(&mut self, audit: &Audit) {
+        self.0.say(&format!("pmk-host audit (last {} days)", audit.days));
+        if let Some(month) = &audit.counted_from {
+            let from = format!("counted from {month} on: the earlier ledger is not kept (`ledger.keepMonths`)");
+            self.0.text(&format!("  {}\n", self.0.translated(&from)));
+        }
     }
 
-    let connections = &audit.connections;
-    if !connections.are_unbroken() {
-        page.section("Connections");
-        page.line("front.refused", connections.refused);
-        page.tell(
+    fn turns(&mut self, talk: &Conversations) {
+        self.section("Conversations");
+        self.line("turns", talk.turns);
+        if talk.orders > 0 {
+            self.tell("commands", &format!("{}, with no model asked", talk.orders));
+        }
+        self.counts("by user", &talk.by_user);
+        self.counts("by audience", &talk.by_audience);
+        self.line("undelivered replies", talk.undelivered);
+        self.tell("parked", &format!("{}, {} in total are parked now", talk.parked, talk.parked_now));
+        if talk.panicked + talk.swept > 0 {
+            self.tell("panicked, swept", &format!("{}, {}", talk.panicked, talk.swept));
+        }
+    }
+
+    fn connections(&mut self, connections: &Connections) {
+        if connections.are_unbroken() {
+            return;
+        }
+        self.section("Connections");
+        self.line("front.refused", connections.refused);
+        self.tell(
             "front.connected-again",
             &format!(
                 "{}, {} deaf, {} messages late",
@@ -155,16 +184,18 @@ fn page(audit: &Audit, language: Language) -> String {
                 connections.late
             ),
         );
-        page.line("front.malformed", connections.malformed);
+        self.line("front.malformed", connections.malformed);
     }
 
-    let presence = &audit.presence;
-    if !presence.is_nothing() {
-        page.section("Presence");
-        page.summed("gateway.online", &presence.online);
-        page.line("gateway.offline", presence.offline);
-        page.line("away in total", duration(Some(presence.away_ms)));
-        page.tell(
+    fn presence(&mut self, presence: &Presence) {
+        if presence.is_nothing() {
+            return;
+        }
+        self.section("Presence");
+        self.summed("gateway.online", &presence.online);
+        self.line("gateway.offline", presence.offline);
+        self.line("away in total", duration(Some(presence.away_ms)));
+        self.tell(
             "gateway.caught-up",
             &format!(
                 "{} messages read back, {} conversations could not be read",
@@ -173,112 +204,119 @@ fn page(audit: &Audit, language: Language) -> String {
         );
     }
 
-    page.section("Context safety");
-    let safety = &audit.context_safety;
-    page.summed("context.exceeded", &safety.exceeded);
-    page.line("context.pruned", safety.pruned);
-    page.line("context.force-pruned", safety.force_pruned);
-    page.tell(
-        "context.compacted",
-        &format!("{} on recovery, {} ahead of a call", safety.compacted_recovering, safety.compacted_ahead),
-    );
-    page.line("context.rotated", safety.rotated);
-    page.line("context.replanned", safety.replanned);
-    let suspected = safety.suspected.iter().map(|(about, count)| (page.0.translated(about), *count));
-    page.summed("context.suspected", &suspected.collect());
-    page.line("context.recovery_failed", safety.recovery_failed);
-    page.summed("message.capped", &safety.capped);
-    page.line("reply.split", safety.replies_split);
-    page.summed("policy.failed", &audit.policies.by_policy);
-
-    page.section("Tokens");
-    for (model, tokens) in &audit.tokens.by_model {
-        page.tell(
-            model,
-            &format!(
-                "{} calls, {} in ({} from the cache), {} out",
-                tokens.calls,
-                tokens.input + tokens.cache_read + tokens.cache_creation,
-                tokens.cache_read,
-                tokens.output
-            ),
+    fn context_safety(&mut self, safety: &ContextSafety, policies: &Policies) {
+        self.section("Context safety");
+        self.summed("context.exceeded", &safety.exceeded);
+        self.line("context.pruned", safety.pruned);
+        self.line("context.force-pruned", safety.force_pruned);
+        self.tell(
+            "context.compacted",
+            &format!("{} on recovery, {} ahead of a call", safety.compacted_recovering, safety.compacted_ahead),
         );
-        if let (Some(factor), Some(overhead)) = (tokens.factor, tokens.overhead) {
-            page.tell("", &format!("{factor} for one of the host's estimate, {overhead} beyond what is sent"));
+        self.line("context.rotated", safety.rotated);
+        self.line("context.replanned", safety.replanned);
+        let suspected: Counts =
+            safety.suspected.iter().map(|(about, count)| (self.0.translated(about), *count)).collect();
+        self.summed("context.suspected", &suspected);
+        self.line("context.recovery_failed", safety.recovery_failed);
+        self.summed("message.capped", &safety.capped);
+        self.line("reply.split", safety.replies_split);
+        self.summed("policy.failed", &policies.by_policy);
+    }
+
+    fn tokens(&mut self, spent: &Tokens) {
+        self.section("Tokens");
+        for (model, tokens) in &spent.by_model {
+            self.tell(
+                model,
+                &format!(
+                    "{} calls, {} in ({} from the cache), {} out",
+                    tokens.calls,
+                    tokens.input + tokens.cache_read + tokens.cache_creation,
+                    tokens.cache_read,
+                    tokens.output
+                ),
+            );
+            if let (Some(factor), Some(overhead)) = (tokens.factor, tokens.overhead) {
+                self.tell("", &format!("{factor} for one of the host's estimate, {overhead} beyond what is sent"));
+            }
+            tokens.bounds.iter().for_each(|bound| self.bound(bound));
         }
-        tokens.bounds.iter().for_each(|bound| page.bound(bound));
+        self.counts("by user", &spent.by_user.iter().map(|(user, it)| (user.clone(), it.input + it.output)).collect());
     }
 
-    page.counts(
-        "by user",
-        &audit.tokens.by_user.iter().map(|(user, it)| (user.clone(), it.input + it.output)).collect(),
-    );
-
-    page.section("mra-ask");
-    let mra = &audit.mra_ask;
-    match mra.share_of_turns {
-        Some(share) => page.tell("invocations", &format!("{}, in {:.1} % of turns", mra.invocations, share * 100.0)),
-        None => page.line("invocations", mra.invocations),
-    }
-    page.tell("ok / 2nd try / failed", &format!("{} / {} / {}", mra.ok, mra.retried, mra.failed));
-    page.line("median duration", duration(mra.median_ms));
-    page.counts("by repository", &mra.by_repo);
-
-    page.section("Escalate");
-    let escalate = &audit.escalate;
-    page.line("triggered", escalate.triggered);
-    page.line("absorbed", escalate.absorbed);
-    page.line("cancelled", escalate.cancelled);
-    page.line("waiting now", escalate.pending);
-    page.line("median time to reply", duration(escalate.median_ms_to_reply));
-
-    let refused = &audit.refused;
-    if !refused.is_nothing() {
-        page.section("Refused");
-        page.summed("access.refused", &refused.access);
-        page.summed("directive.echoed", &refused.echoed);
-        page.summed("directive.bounded", &refused.bounded);
-        page.tell("escalate.proposed", &format!("{}, {} dropped", refused.proposed, refused.dropped));
+    fn mra_ask(&mut self, mra: &MraAsk) {
+        self.section("mra-ask");
+        match mra.share_of_turns {
+            Some(share) => {
+                self.tell("invocations", &format!("{}, in {:.1} % of turns", mra.invocations, share * 100.0));
+            }
+            None => self.line("invocations", mra.invocations),
+        }
+        self.tell("ok / 2nd try / failed", &format!("{} / {} / {}", mra.ok, mra.retried, mra.failed));
+        self.line("median duration", duration(mra.median_ms));
+        self.counts("by repository", &mra.by_repo);
     }
 
-    let cases = &audit.cases;
-    if !cases.are_none() {
-        page.section("Cases");
-        page.tell("opened / closed", &format!("{} / {}", cases.opened, cases.closed));
-        page.tell(
+    fn escalate(&mut self, escalate: &Escalate) {
+        self.section("Escalate");
+        self.line("triggered", escalate.triggered);
+        self.line("absorbed", escalate.absorbed);
+        self.line("cancelled", escalate.cancelled);
+        self.line("waiting now", escalate.pending);
+        self.line("median time to reply", duration(escalate.median_ms_to_reply));
+    }
+
+    fn refused(&mut self, refused: &Refused) {
+        if refused.is_nothing() {
+            return;
+        }
+        self.section("Refused");
+        self.summed("access.refused", &refused.access);
+        self.summed("directive.echoed", &refused.echoed);
+        self.summed("directive.bounded", &refused.bounded);
+        self.tell("escalate.proposed", &format!("{}, {} dropped", refused.proposed, refused.dropped));
+    }
+
+    fn cases(&mut self, cases: &Cases) {
+        if cases.are_none() {
+            return;
+        }
+        self.section("Cases");
+        self.tell("opened / closed", &format!("{} / {}", cases.opened, cases.closed));
+        self.tell(
             "auto-tracked",
             &format!("{} hypotheses and {} questions in {} answers", cases.hypotheses, cases.questions, cases.updates),
         );
     }
 
-    page.section("Knowledge atoms");
-    let atoms = &audit.atoms;
-    page.tell("total", &format!("{} ({} approved, {} pending)", atoms.total, atoms.approved, atoms.pending));
-    page.tell("shown to the model", &format!("{} in {} turns", atoms.injected, atoms.turns_with_atoms));
-    if let (Some(average), Some(median)) = (atoms.a_turn, atoms.median_a_turn) {
-        page.tell("atoms a turn", &format!("{average:.2}, median {median} where there are any"));
-    }
-    page.counts("by contributor", &atoms.by_contributor);
-
-    for (experiment, arms) in &audit.experiments {
-        page.0.text(&format!("\n{} {}\n", page.0.translated("Experiment"), printable(experiment)));
-        arms.iter().for_each(|(name, arm)| page.arm(name, arm));
+    fn knowledge(&mut self, atoms: &Atoms) {
+        self.section("Knowledge atoms");
+        self.tell("total", &format!("{} ({} approved, {} pending)", atoms.total, atoms.approved, atoms.pending));
+        self.tell("shown to the model", &format!("{} in {} turns", atoms.injected, atoms.turns_with_atoms));
+        if let (Some(average), Some(median)) = (atoms.a_turn, atoms.median_a_turn) {
+            self.tell("atoms a turn", &format!("{average:.2}, median {median} where there are any"));
+        }
+        self.counts("by contributor", &atoms.by_contributor);
     }
 
-    page.section("Flags");
-    for flag in &audit.flags {
-        let (count, what) = flag.split_once(' ').unwrap_or_default();
-        page.0.text(&format!("  WARN {count} {}\n", page.0.translated(what)));
+    fn experiments(&mut self, experiments: &Arms) {
+        for (experiment, arms) in experiments {
+            self.0.text(&format!("\n{} {}\n", self.0.translated("Experiment"), printable(experiment)));
+            arms.iter().for_each(|(name, arm)| self.arm(name, arm));
+        }
     }
-    if audit.flags.is_empty() {
-        page.0.text(&format!("  {}\n", page.0.translated("none")));
+
+    fn warnings(&mut self, flags: &[Flag]) {
+        self.section("Flags");
+        for Flag { count, what } in flags {
+            self.0.text(&format!("  WARN {count} {}\n", self.0.translated(what)));
+        }
+        if flags.is_empty() {
+            self.0.text(&format!("  {}\n", self.0.translated("none")));
+        }
     }
-    page.0.done()
-}
 
-struct Report(Page);
-
-impl Report {
     fn section(&mut self, name: &str) {
         self.0.text("\n");
         self.0.say(name);

@@ -15,7 +15,7 @@ use pmk_models::{
     sim::{Sim, SimConfig},
     windows,
 };
-use pmk_policy::{SetOverride, Stack};
+use pmk_policy::{Identity, SetOverride, Stack};
 use pmk_system::{
     error::{Failure, OrHint},
     home,
@@ -248,16 +248,13 @@ fn labelled(stacks: Vec<Stack>) -> Vec<Arm> {
         different.dedup();
         (different.len() == names.len()).then_some(names)
     };
-    let identity = |stack: &Stack| stack.top().map(|layer| layer.policy.identity().clone());
-    let of =
-        |stack: &Stack, label: &dyn Fn(pmk_policy::Identity) -> String| identity(stack).map(label).unwrap_or_default();
-    let labels = names(&|stack| of(stack, &|policy| policy.name))
-        .or_else(|| names(&|stack| of(stack, &|policy| policy.to_string())))
-        .or_else(|| names(&|stack| of(stack, &|policy| format!("{policy} {:.8}", policy.sha256))))
-        .unwrap_or_else(|| {
-            let numbered = |(number, stack): (usize, &Stack)| of(stack, &|policy| format!("{policy} #{number}"));
-            (1..).zip(&stacks).map(numbered).collect()
-        });
+    fn top(stack: &Stack) -> &Identity {
+        stack.top().policy.identity()
+    }
+    let labels = names(&|stack| top(stack).name.clone())
+        .or_else(|| names(&|stack| top(stack).to_string()))
+        .or_else(|| names(&|stack| format!("{} {:.8}", top(stack), top(stack).sha256)))
+        .unwrap_or_else(|| (1..).zip(&stacks).map(|(number, stack)| format!("{} #{number}", top(stack))).collect());
     labels.into_iter().zip(stacks).map(|(label, stack)| Arm { label, stack }).collect()
 }
 

@@ -240,8 +240,8 @@ fn role(arm: &ArmConfig, config: &ExperimentConfig) -> String {
 
 fn document(arm: &ArmConfig, arms: &Arms) -> Value {
     let top = arms.get(&arm.name).and_then(|arm| arm.policies.as_ref()).map(|policies| {
-        let (name, sha256) = policies.top();
-        json!({"name": name, "sha256": sha256})
+        let top = policies.top();
+        json!({"name": top.name, "sha256": top.sha256})
     });
     json!({"arm": arm.name, "weight": arm.share(), "shadow": arm.shadow, "policy": top})
 }

@@ -186,7 +186,7 @@ struct NotAsked<'a> {
 
 /// Returns those layers, which are loaded as well.
 fn not_asked(stack: &Stack) -> Vec<NotAsked<'_>> {
-    let others = stack.layers().iter().map(|layer| &layer.policy).filter(|policy| !policy.exports().prune);
+    let others = stack.layers().map(|layer| &layer.policy).filter(|policy| !policy.exports().prune);
     others.map(|policy| NotAsked { policy: policy.identity(), exports: decisions(policy.exports()) }).collect()
 }
 
@@ -204,7 +204,7 @@ impl NotAsked<'_> {
 
 /// Returns the policy that is asked first.
 fn named(stack: &Stack) -> Option<&Identity> {
-    stack.layers().iter().find(|layer| layer.policy.exports().prune).map(|layer| layer.policy.identity())
+    stack.layers().find(|layer| layer.policy.exports().prune).map(|layer| layer.policy.identity())
 }
 
 impl Decided {

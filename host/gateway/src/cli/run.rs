@@ -14,6 +14,7 @@ use pmk_system::{
     threads::offload,
 };
 use secrecy::SecretString;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -148,12 +149,27 @@ impl Run {
         state: &mut State,
         config: Config,
         connection: Connection,
-        mut notes: Vec<Notice>,
+        notes: Vec<Notice>,
     ) -> Result<(), Failure> {
+        match self.assemble(context, lock, config, connection, notes).await? {
+            Some(assembled) => assembled.run(&context.home, state).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Makes everything that a running gateway needs. `None` if it was asked to stop meanwhile.
+    async fn assemble(
+        self,
+        context: &Context,
+        lock: &HomeLock,
+        config: Config,
+        connection: Connection,
+        mut notes: Vec<Notice>,
+    ) -> Result<Option<Assembled>, Failure> {
         let messages = Messages::new(config.language);
         let vitals = HealthCheck::starting(&context.home);
         let manager = Arc::new(Manager::of_environment(Arc::clone(&vitals), Messages::new(config.language)));
-        let _probes = probes::start(config.health.listen, &vitals).await?;
+        let probes = probes::start(config.health.listen, &vitals).await?;
         let loader = self.layers.loader(&context.home)?.speaking(config.language);
         let stack = loader.start(&config.policy)?;
         let chosen = Chosen::of(self.model.as_deref(), &config);
@@ -161,14 +177,7 @@ impl Run {
         notes.extend(chosen.notice());
         let prompts = parts::prompts(&context.home).speaking(config.language);
         parts::check_window(&*model, &prompts, &config)?;
-        let waiting = Spinner::when_long("bringing the database up to date");
-        let place = context.place()?;
-        let store = tokio::select! {
-            // A large store takes minutes to be copied and upgraded.
-            opened = offload(move || Store::open(place)) => opened?,
-            never = manager.keep_waiting() => match never {},
-        };
-        drop(waiting);
+        let store = open_store(context, &manager).await?;
         let silent_ms = store.take_over(lock).await?;
         let (stop, asked) = (CancellationToken::new(), CancellationToken::new());
         stop_on_signals(&stop, &asked)?;
@@ -188,10 +197,10 @@ impl Run {
         let is_stand_in = model.provider() == Provider::Sim.name();
         let opening =
             Opening { model: (!is_stand_in).then_some(&*named_model), window: model.window(), policies: &shown };
-        let (front, lines, _taken) = tokio::select! {
+        let (front, lines, taken) = tokio::select! {
             biased;
             // Connecting to Slack may take a while.
-            () = asked.cancelled() => return Ok(()),
+            () = asked.cancelled() => return Ok(None),
             opened = self.open_front(&store, &context.home, &config, connection, &opening) => opened?,
         };
         let arms = loader.clone();
@@ -222,52 +231,27 @@ impl Run {
             config,
         };
         let policies = parts.config.policy.clone();
-        let services = Services::new(parts, stop.clone());
+        let services = Services::new(parts, stop);
         let gateway = Gateway::new(&services);
         let swapper = Swapper::new(&context.home, swapping::ports(&services), loader, &policies);
         swapper.take_choice().await?;
-        let mut swaps = swapping::start(lock, swapper, &services, gateway.dispatcher(), at_a_terminal)?;
+        let swaps = swapping::start(lock, swapper, &services, gateway.dispatcher(), at_a_terminal)?;
         // From here on, the start cannot fail.
         let presence =
             Presence::begin(&context.home, ending::presence(&services, &gateway, &vitals, &manager), silent_ms).await?;
-        state.phase = Phase::Ready;
-        state.write(&context.home);
-        vitals.set_ready(swapping::report(&services));
-        manager.ready();
-        let home = context.home.display();
-        let serving = policies::names(&policies::identities(services.policies.serving().stack()));
-        tracing::info!(version = env!("CARGO_PKG_VERSION"), model = named_model, policies = serving, %home, "ready");
-        let finished = tokio::select! {
-            biased;
-            // Without the store, nothing can be stored any more, so nothing is waited for except the cleanup that no
-            // other process can do.
-            how = services.store.lost() => {
-                let why = lost(&services.ledger, &stop, how);
-                services.take_back().await;
-                Err(why)
-            }
-            finished = while_present(&gateway, &presence, &asked, || {
-                state.phase = Phase::Leaving;
-                state.write(&context.home);
-            }) => finished,
-            // This host can no longer report the outcome of what it has begun; other hosts can.
-            why = gateway.cut_off(), if services.store.is_shared() => {
-                stop.cancel();
-                Err(why)
-            }
-        };
-        // Ends with the latest changes shared.
-        for shared in shared {
-            shared.end().await;
-        }
-        // They hold the ledger, which writes its last events when it is dropped.
-        swaps.shutdown().await;
-        drop((presence, gateway, services));
-        match lines.as_ref().and_then(|lines| lines.failure()) {
-            Some(what) => Err(Failure::new(format!("cannot write to standard output: {what}"))
-                .hint("accepted messages are stored and will be answered after the next start")),
-            None => finished,
-        }
+        Ok(Some(Assembled {
+            presence,
+            swaps,
+            gateway,
+            services,
+            shared,
+            lines,
+            asked,
+            manager,
+            vitals,
+            _taken: taken,
+            _probes: probes,
+        }))
     }
 
     /// Chooses Slack if it was requested or its tokens are set, otherwise the console. If gateway.json has Slack
@@ -342,6 +326,81 @@ impl Run {
             FrontError::Fatal { what, hint } => Failure::new(what).hint(hint),
             other => Failure::new(other),
         })
+    }
+}
+
+/// A gateway that can run.
+struct Assembled {
+    presence: Arc<Presence>,
+    /// The tasks that receive the operator's requests.
+    swaps: JoinSet<()>,
+    gateway: Gateway,
+    services: Arc<Services>,
+    /// What is shared with the other hosts of the database.
+    shared: Vec<SyncTask>,
+    /// The front, if it is JSON lines.
+    lines: Option<Arc<Lines>>,
+    /// Cancelled when the gateway is asked to stop.
+    asked: CancellationToken,
+    manager: Arc<Manager>,
+    vitals: Arc<HealthCheck>,
+    _taken: Option<Taken>,
+    _probes: JoinSet<()>,
+}
+
+impl Assembled {
+    /// Runs until it is stopped or cannot go on.
+    async fn run(self, home: &Path, state: &mut State) -> Result<(), Failure> {
+        let Assembled { presence, mut swaps, gateway, services, shared, lines, .. } = self;
+        state.phase = Phase::Ready;
+        state.write(home);
+        self.vitals.set_ready(swapping::report(&services));
+        self.manager.ready();
+        let model = format!("{}:{}", services.model.provider(), services.model.name());
+        let serving = policies::names(&policies::identities(services.policies.serving().stack()));
+        let version = env!("CARGO_PKG_VERSION");
+        tracing::info!(version, model, policies = serving, home = %home.display(), "ready");
+        let finished = tokio::select! {
+            biased;
+            // Without the store, nothing can be stored any more, so nothing is waited for except the cleanup that no
+            // other process can do.
+            how = services.store.lost() => {
+                let why = lost(&services.ledger, &services.stop, how);
+                services.take_back().await;
+                Err(why)
+            }
+            finished = while_present(&gateway, &presence, &self.asked, || {
+                state.phase = Phase::Leaving;
+                state.write(home);
+            }) => finished,
+            // This host can no longer report the outcome of what it has begun; other hosts can.
+            why = gateway.cut_off(), if services.store.is_shared() => {
+                services.stop.cancel();
+                Err(why)
+            }
+        };
+        // Ends with the latest changes shared.
+        for shared in shared {
+            shared.end().await;
+        }
+        // They hold the ledger, which writes its last events when it is dropped.
+        swaps.shutdown().await;
+        drop((presence, gateway, services));
+        match lines.as_ref().and_then(|lines| lines.failure()) {
+            Some(what) => Err(Failure::new(format!("cannot write to standard output: {what}"))
+                .hint("accepted messages are stored and will be answered after the next start")),
+            None => finished,
+        }
+    }
+}
+
+/// Opens the store. A large one takes minutes to be copied and upgraded.
+async fn open_store(context: &Context, manager: &Manager) -> Result<Store, Failure> {
+    let _waiting = Spinner::when_long("bringing the database up to date");
+    let place = context.place()?;
+    tokio::select! {
+        opened = offload(move || Store::open(place)) => Ok(opened?),
+        never = manager.keep_waiting() => match never {},
     }
 }
 

@@ -1,10 +1,10 @@
 //! The audit: what the ledger shows of the last days (specification 003 §12, 000 §3), so whether the gateway works and
 //! whether anything is close to its limits. [`read`] reads the events, [`Audit`] counts them.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 mod arms;
@@ -47,7 +47,7 @@ pub struct Audit {
     /// How often the store's file was deleted, replaced or emptied while it was open.
     pub store_lost: u64,
     /// What an operator should look at.
-    pub flags: Vec<String>,
+    pub flags: Vec<Flag>,
     /// Lines of the ledger that could not be read.
     pub unreadable_lines: u64,
 }
@@ -262,6 +262,25 @@ pub struct Atoms {
     pub a_turn: Option<f64>,
     pub median_a_turn: Option<f64>,
     pub by_contributor: Counts,
+}
+
+/// Something that an operator should look at, and how often it occurred. JSON has it as one sentence.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flag {
+    pub count: u64,
+    pub what: &'static str,
+}
+
+impl fmt::Display for Flag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.count, self.what)
+    }
+}
+
+impl Serialize for Flag {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
 }
 
 /// One line of the ledger.

@@ -25,21 +25,20 @@ use crate::{
 /// How often newly arriving messages may delay an answer.
 const MAX_DEBOUNCES: usize = 10;
 
-/// What an attempt that was given up had come to. It counts if its messages are not asked again; beside a further
-/// attempt, what happened to the model does, which is what was spent and which prompts it refused as too long, and what was
-/// removed of the conversation.
+/// The results of an abandoned attempt. If its messages are not retried, all of it counts; otherwise only model usage,
+/// overflow refusals and what was removed.
 #[derive(Clone, Debug, Default)]
 pub struct GivenUp {
     pub usage: Usage,
     pub outturn: TurnOutcome,
-    /// What it has removed, which people are told with the answer.
+    /// What it removed from the conversation; people are told with the answer.
     pub cut: Option<Cut>,
     /// Its ledger events that are not stored.
     pub events: Vec<TaggedEvent>,
 }
 
 impl GivenUp {
-    /// Returns those of an attempt's events that hold whatever attempts follow.
+    /// Returns the events of an attempt that stay true whatever later attempts do.
     pub fn lasting(mut events: Vec<TaggedEvent>) -> Vec<TaggedEvent> {
         events.retain(|tagged| {
             matches!(
@@ -53,11 +52,11 @@ impl GivenUp {
         events
     }
 
-    /// Adds what earlier attempts have left.
+    /// Adds the results of earlier attempts that still count.
     fn after(mut self, earlier: GivenUp) -> GivenUp {
         self.usage.add(earlier.usage);
         self.cut = Cut::both(earlier.cut, self.cut);
-        // Another arm has nothing to do with it.
+        // An overflow under another arm does not count against this one.
         self.outturn.overflowed |= earlier.outturn.overflowed && earlier.outturn.tags == self.outturn.tags;
         self.events.splice(0..0, GivenUp::lasting(earlier.events));
         self
@@ -100,18 +99,18 @@ impl Batch {
         &self.said
     }
 
-    /// Keeps what the current attempt has come to, which is given up.
+    /// Keeps the results of the current attempt, which is abandoned.
     pub fn give_up(&self, attempt: GivenUp) {
         let mut given_up = self.given_up.lock().unwrap_or_else(PoisonError::into_inner);
         *given_up = attempt.after(std::mem::take(&mut given_up));
     }
 
-    /// Takes what the last attempt that was given up had come to, and what those before it had left.
+    /// Takes the results of all abandoned attempts.
     pub fn take_given_up(&self) -> GivenUp {
         std::mem::take(&mut self.given_up.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Adds to an attempt what those before it have left.
+    /// Returns the results of an attempt, with what still counts of those before it.
     pub fn after_given_up(&self, attempt: GivenUp) -> GivenUp {
         attempt.after(self.given_up.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }

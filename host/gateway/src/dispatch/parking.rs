@@ -9,8 +9,8 @@ use pmk_system::error::Failure;
 use crate::{ids::InboxId, ledger::TaggedEvent};
 
 impl Dispatcher {
-    /// Parks a message, for which this was spent in vain. People are told in a separate task. If the store cannot even
-    /// do that, the gateway ends.
+    /// Parks a message. `costs` are the events of what was spent on it in vain. People are told in a separate task. If
+    /// the store cannot even do that, the gateway ends.
     pub(super) async fn park(self: &Arc<Self>, inbox: InboxId, why: &str, costs: Vec<TaggedEvent>) {
         match self.store.park(inbox, why, costs, self.clock.now_ms()).await {
             Ok(Some(parked)) => {

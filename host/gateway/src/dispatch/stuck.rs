@@ -20,10 +20,10 @@ pub enum TurnFailure {
     Elsewhere,
     /// Several messages are too long to be answered together: each is tried by itself.
     Apart,
-    /// The other side refused, and will hardly accept soon; a few more attempts are made.
+    /// The other side refused, and is unlikely to accept soon; a few more attempts are made.
     Refused { why: String },
     /// It cannot succeed, however often it is tried.
     Hopeless { why: String },
-    /// Nothing can go on; with the reason if that is a failure.
+    /// The gateway cannot go on; with the reason, if that is a failure.
     Over(Option<Failure>),
 }

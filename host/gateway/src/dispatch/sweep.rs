@@ -65,7 +65,7 @@ impl Dispatcher {
         let unknown = |pending: &Pending| !queues::lock(&self.queues).knows(pending.inbox);
         let (lost, suspected): (Vec<_>, Vec<_>) =
             open.into_iter().filter(unknown).partition(|pending| suspects.contains(&pending.inbox));
-        // What `sessions retry` has reopened in another home waits for this look: it was not lost.
+        // Messages that `sessions retry` has reopened in another home are found here, too: they were not lost.
         let messages = lost.iter().filter(|pending| !reopened.contains(&pending.inbox)).count() as u64;
         if messages > 0 {
             tracing::warn!(messages, "the sweep found messages that were not being processed; processing them now");
@@ -76,8 +76,8 @@ impl Dispatcher {
         suspected.into_iter().map(|pending| pending.inbox).collect()
     }
 
-    /// Tells the people who could not be reached when their message was parked; those whom Slack keeps refusing to
-    /// reach, less and less often.
+    /// Tells people who could not be reached when their message was parked. While that keeps failing, it is tried less
+    /// and less often.
     async fn tell_untold(&self, retries: &mut HashMap<InboxId, Retry>) {
         match self.store.parked_untold().await {
             Ok(parked) => {

@@ -56,7 +56,7 @@ impl Dispatcher {
     /// Works through one conversation's queue, first in, first out.
     pub(super) async fn work(self: Arc<Self>, key: SessionKey) {
         let mut shift = WorkerGuard { dispatcher: &self, key: &key, is_over: false };
-        // Of a batch that is taken apart, the first message that is asked bears what the attempt at all of them has left.
+        // The first message retried is charged for the failed attempt at the whole batch.
         let mut given_up = GivenUp::default();
         while let Some(batch) = self.next_batch(&key, std::mem::take(&mut given_up)).await {
             match self.see_through(&batch).await {
@@ -92,7 +92,7 @@ impl Dispatcher {
                     return BatchOutcome::On;
                 }
                 Ok(Err(TurnFailure::Over(why))) => {
-                    // It has happened, whoever answers later.
+                    // These events stay true, whoever answers later.
                     let lasting = GivenUp::lasting(batch.take_given_up().events);
                     lasting.into_iter().for_each(|tagged| self.turns.note(tagged));
                     match why {

@@ -7,6 +7,20 @@ use pmk_policy::{DecidedBy, PruneDecision, PruneInput};
 use super::{Exchange, Ports, compact, trial::Trial};
 use crate::{calibration::TokenBudget, ledger::Event, store::StoreError};
 
+/// A plan that is carried out, and who made it.
+#[derive(Clone)]
+pub(crate) struct DecidedPlan {
+    pub applied: Applied,
+    pub decided_by: DecidedBy,
+}
+
+impl DecidedPlan {
+    /// A plan of the host itself.
+    pub fn of_floor(applied: Applied) -> Self {
+        DecidedPlan { applied, decided_by: DecidedBy::Floor }
+    }
+}
+
 /// Runs step 3.
 pub(crate) async fn budget(ports: &dyn Ports, exchange: &mut Exchange) -> Result<(), StoreError> {
     if let Some(wanted) = decide(ports, exchange).await? {
@@ -16,7 +30,7 @@ pub(crate) async fn budget(ports: &dyn Ports, exchange: &mut Exchange) -> Result
             decide(ports, exchange).await?;
             return Ok(());
         }
-        carry_out(ports, exchange, (&wanted.otherwise, &wanted.decided_by), wanted.told).await?;
+        carry_out(ports, exchange, &wanted.otherwise, wanted.told).await?;
     }
     Ok(())
 }
@@ -24,8 +38,7 @@ pub(crate) async fn budget(ports: &dyn Ports, exchange: &mut Exchange) -> Result
 /// A summary that a policy requests before the call, and the plan that applies without it.
 struct Wanted {
     range: std::ops::Range<usize>,
-    otherwise: Applied,
-    decided_by: DecidedBy,
+    otherwise: DecidedPlan,
     told: Vec<Event>,
 }
 
@@ -49,9 +62,9 @@ async fn decide(ports: &dyn Ports, exchange: &mut Exchange) -> Result<Option<Wan
             exchange.tally.tokens_before = transcript.total_tokens();
         }
         Trial::begin(exchange);
-        let applied = floor::decide(&transcript, exchange.alone());
-        let told = pruned(exchange, &DecidedBy::Floor, &applied);
-        carry_out(ports, exchange, (&applied, &DecidedBy::Floor), told).await?;
+        let plan = DecidedPlan::of_floor(floor::decide(&transcript, exchange.alone()));
+        let told = pruned(exchange, &plan);
+        carry_out(ports, exchange, &plan, told).await?;
         return Ok(None);
     }
     let input = PruneInput {
@@ -61,8 +74,7 @@ async fn decide(ports: &dyn Ports, exchange: &mut Exchange) -> Result<Option<Wan
         seed_may_go: ports.seed_may_go(),
     };
     let is_first = exchange.tally.decided_by.is_none();
-    let decision = ports.prune(&transcript, input, is_first).await;
-    let applied = &decision.applied;
+    let PruneDecision { applied, decided_by, .. } = ports.prune(&transcript, input, is_first).await;
     if applied.turns_dropped > 0 {
         tracing::info!(
             session = exchange.key,
@@ -74,13 +86,13 @@ async fn decide(ports: &dyn Ports, exchange: &mut Exchange) -> Result<Option<Wan
     if exchange.tally.calls == 0 {
         exchange.tally.tokens_before = applied.tokens_before;
     }
-    let PruneDecision { applied, decided_by, .. } = decision;
-    let told = pruned(exchange, &decided_by, &applied);
     exchange.tally.decided_by = Some(decided_by.clone());
-    match applied.compaction.clone() {
-        Some(range) if !exchange.tally.compacted => Ok(Some(Wanted { range, otherwise: applied, decided_by, told })),
+    let plan = DecidedPlan { applied, decided_by };
+    let told = pruned(exchange, &plan);
+    match plan.applied.compaction.clone() {
+        Some(range) if !exchange.tally.compacted => Ok(Some(Wanted { range, otherwise: plan, told })),
         _ => {
-            carry_out(ports, exchange, (&applied, &decided_by), told).await?;
+            carry_out(ports, exchange, &plan, told).await?;
             Ok(None)
         }
     }
@@ -98,7 +110,7 @@ fn token_budget(ports: &dyn Ports, exchange: &Exchange, wanted: u64) -> TokenBud
 }
 
 /// Returns the event of a plan; none if it does not change the window.
-fn pruned(exchange: &Exchange, decided_by: &DecidedBy, applied: &Applied) -> Vec<Event> {
+fn pruned(exchange: &Exchange, DecidedPlan { applied, decided_by }: &DecidedPlan) -> Vec<Event> {
     let sha256 = match decided_by {
         DecidedBy::Policy(identity) => Some(identity.sha256.clone()),
         DecidedBy::Floor => None,
@@ -121,10 +133,11 @@ fn pruned(exchange: &Exchange, decided_by: &DecidedBy, applied: &Applied) -> Vec
 pub(super) async fn carry_out(
     ports: &dyn Ports,
     exchange: &mut Exchange,
-    (applied, decided_by): (&Applied, &DecidedBy),
+    plan: &DecidedPlan,
     told: Vec<Event>,
 ) -> Result<(), StoreError> {
-    ports.planned(&exchange.window, Some((applied, decided_by)));
+    ports.planned(&exchange.window, Some(plan));
+    let applied = &plan.applied;
     exchange.tally.draft.tokens_after = applied.tokens_after;
     if !applied.changes_anything() {
         return Ok(());

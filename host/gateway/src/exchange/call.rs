@@ -113,7 +113,7 @@ async fn send(
     outcome
 }
 
-/// Sends a small request that shows whether the server takes what it consists of.
+/// Sends a small request that shows whether the server accepts what is in it.
 async fn try_out(ports: &dyn Ports, exchange: &mut Exchange, request: Request) -> Result<(), ModelError> {
     let request = Request { max_answer_tokens: TRIAL_TOKENS, ..request };
     ports.ask(&request, 0, &mut exchange.tally.usage).await.map(drop)
@@ -137,7 +137,7 @@ fn believed(ports: &dyn Ports, exchange: &Exchange, error: ModelError) -> ModelE
     }
 }
 
-/// Returns what a refusal as too long says of the size.
+/// Returns what a refusal as too long says about the size.
 pub(crate) fn refusal(error: &ModelError) -> Option<Refusal> {
     let ModelError::Overflow { observed_tokens, allowed_tokens, message, .. } = error else { return None };
     // A quota per minute is not a context window.

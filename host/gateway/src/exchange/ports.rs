@@ -3,12 +3,13 @@
 use std::sync::{Arc, MutexGuard};
 
 use async_trait::async_trait;
-use pmk_core::{Applied, Entry, Language, Transcript};
+use pmk_core::{Entry, Language, Transcript};
 use pmk_models::{Answer, ModelError, Request, Usage};
-use pmk_policy::{DecidedBy, OverflowInput, PruneDecision, PruneInput, Rung};
+use pmk_policy::{OverflowInput, PruneDecision, PruneInput, Rung};
 
 use super::{
     Exchange,
+    budget::DecidedPlan,
     material::Material,
     window::{Fold, Window},
 };
@@ -58,7 +59,7 @@ pub(crate) trait Ports: Send + Sync {
     /// have cost to `spent`.
     async fn write_summary(&self, input: SummaryInput<'_>, spent: &mut Usage) -> Result<String, ModelError>;
 
-    /// Returns whether the model is shown the images of a request, and not only what they are.
+    /// Returns whether the model is shown the images of a request, and not only told what they are.
     fn shows_images(&self) -> bool {
         false
     }
@@ -75,7 +76,7 @@ pub(crate) trait Ports: Send + Sync {
 
     /// Receives the basis of the next request: this window, and the plan that is carried out on it, if there was
     /// one.
-    fn planned(&self, window: &Window, plan: Option<(&Applied, &DecidedBy)>);
+    fn planned(&self, window: &Window, plan: Option<&DecidedPlan>);
 
     /// Receives a request that was sent, based on the latest plan, and the provider's token counts.
     fn sent(&self, _sent: Sent<'_>) {}

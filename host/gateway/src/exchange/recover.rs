@@ -13,12 +13,13 @@
 //! rung is taken that costs a model call or a session, and every attempt is a [`trial`].
 
 use pmk_core::floor;
-use pmk_policy::{DecidedBy, OverflowInput, Phase, Rung};
+use pmk_policy::{OverflowInput, Phase, Rung};
 
 use super::{
     AdminAlert, Cut, Exchange, Ports,
     base::{Base, MAX_RETRIES},
-    budget, compact,
+    budget::{self, DecidedPlan},
+    compact,
     trial::{self, Trial},
 };
 use crate::{
@@ -179,8 +180,9 @@ async fn trim(ports: &dyn Ports, exchange: &mut Exchange, base: &Base) -> Result
         tokens_after: applied.tokens_after,
     };
     exchange.window = base.window.clone();
-    budget::carry_out(ports, exchange, (&applied, &DecidedBy::Floor), vec![pruned]).await?;
-    exchange.tally.draft.cut = Some(Cut::Trimmed(applied.turns_dropped));
+    let plan = DecidedPlan::of_floor(applied);
+    budget::carry_out(ports, exchange, &plan, vec![pruned]).await?;
+    exchange.tally.draft.cut = Some(Cut::Trimmed(plan.applied.turns_dropped));
     Ok(true)
 }
 
@@ -209,8 +211,8 @@ async fn give_up(ports: &dyn Ports, exchange: &mut Exchange) -> Result<(), Store
     let of_this_turn = transcript.tokens_in(transcript.current(), transcript.len());
     let most = of_this_turn + exchange.budget.limit / 2;
     if transcript.total_tokens() > most {
-        let floor = floor::decide(&transcript, most);
-        budget::carry_out(ports, exchange, (&floor, &DecidedBy::Floor), vec![]).await?;
+        let floor = DecidedPlan::of_floor(floor::decide(&transcript, most));
+        budget::carry_out(ports, exchange, &floor, vec![]).await?;
     }
     Ok(())
 }

@@ -201,7 +201,7 @@ pub(super) async fn react(
     }
 }
 
-/// As [`stop_at`]; of a question that did not arrive yet, the stop is stored.
+/// As [`stop_at`]; if the question has not arrived yet, the stop is stored.
 async fn stop_by_reaction(
     services: &Arc<Services>,
     dispatcher: &Arc<Dispatcher>,

@@ -1,5 +1,5 @@
-//! Takes in what was found by reading back, which means the same as if it had just arrived. It may have arrived before,
-//! longer ago than event ids are remembered.
+//! Takes in messages that were found by reading back, as if they had just arrived. One may have arrived before, longer
+//! ago than event ids are remembered.
 
 use std::sync::Arc;
 

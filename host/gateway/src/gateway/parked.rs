@@ -145,7 +145,7 @@ async fn post(services: &Services, parked: &Parked, notice: Delivery<'_>) -> Res
     services.front.deliver(notice).await.map(drop)
 }
 
-/// Removes the placeholders of which nothing becomes an answer or the notice.
+/// Removes placeholders that neither an answer nor the notice replaces.
 async fn take_away(
     services: &Services,
     parked: &Parked,

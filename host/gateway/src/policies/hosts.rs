@@ -27,12 +27,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Returns the components of a stack without the embedded one, the top one last.
 pub fn to_send(stack: &Stack) -> Vec<LayerUpload> {
-    let above_the_base = &stack.layers()[..stack.layers().len().saturating_sub(1)];
     let layer = |layer: &Layer| {
         let Identity { name, sha256, .. } = layer.policy.identity().clone();
         (SentLayer { name, sha256 }, layer.policy.source().clone())
     };
-    above_the_base.iter().rev().map(layer).collect()
+    stack.above_the_base().iter().rev().map(layer).collect()
 }
 
 /// Pairs the components that a host has sent with a label for each.

@@ -157,7 +157,7 @@ impl Loader {
         }?;
         // The serving policies may have settings for a policy that is loaded later; an arm with such idle settings
         // would be compared with itself.
-        let is_loaded = |name: &str| stack.layers().iter().any(|layer| layer.policy.name() == name);
+        let is_loaded = |name: &str| stack.layers().any(|layer| layer.policy.name() == name);
         if let Some(idle) = config.settings.keys().find(|name| !is_loaded(name)) {
             let failure = Failure::new(format!("`settings.{idle}` has no effect, policy `{idle}` is not loaded"));
             return Err(failure.hint("add that policy to the arm's `files`, or remove its settings"));
@@ -261,8 +261,7 @@ impl Loader {
     /// One of them would not be loaded now.
     pub fn admit(&self, config: &PolicyConfig, stack: Stack) -> Result<Stack, Failure> {
         let trust = self.trust(config);
-        let above_the_base = &stack.layers()[..stack.layers().len().saturating_sub(1)];
-        above_the_base.iter().try_for_each(|layer| layer.policy.admitted_by(&trust))?;
+        stack.above_the_base().iter().try_for_each(|layer| layer.policy.admitted_by(&trust))?;
         Ok(stack.with_seed_may_go(config.seed_may_go))
     }
 

@@ -570,7 +570,7 @@ fn source(loader: &Loader, config: &PolicyConfig) -> Source {
 }
 
 pub fn identities(stack: &Stack) -> Vec<Identity> {
-    stack.layers().iter().map(|layer| layer.policy.identity().clone()).collect()
+    stack.layers().map(|layer| layer.policy.identity().clone()).collect()
 }
 
 /// Policies in a line, the deciding one first.

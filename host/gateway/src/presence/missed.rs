@@ -91,7 +91,7 @@ pub(super) async fn read(ports: &Ports) {
     }
 }
 
-/// Notes that of the conversations that are due, nobody reads any but the first ones, and tells the admins.
+/// Notes that only the first of the due conversations are read, and tells the admins.
 async fn leave_out(ports: &Ports, but: usize) -> Result<(), StoreError> {
     let count = ports.store.leave_out(but, ports.clock.now_ms()).await?;
     if count > 0 {

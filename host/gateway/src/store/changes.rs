@@ -159,7 +159,7 @@ impl Store {
         .await
     }
 
-    /// Stores that a message which did not arrive yet is not to be answered. Returns false if it has arrived.
+    /// Stores that a message that has not arrived yet must not be answered. Returns false if it has arrived.
     ///
     /// # Errors
     /// Nothing was stored.

@@ -53,7 +53,7 @@ pub struct Parked {
     pub why: String,
     /// Whether the person who asked was told.
     pub told: bool,
-    /// Whether an earlier attempt to tell them may have come to something.
+    /// Whether an earlier attempt to tell them may have reached them.
     pub maybe_told: bool,
     /// The question; `None` where it cannot be read.
     pub message: Option<Inbound>,

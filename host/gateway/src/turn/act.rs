@@ -74,7 +74,7 @@ impl Done {
 pub(super) async fn act(services: &Services, work: &mut Work<'_>, answer: Answer) -> Result<Acted, TurnError> {
     let answer = track::take_out(work, answer).await;
     work.tally.is_used_up = is_used_up(&answer, work.exchange.budget.answer, services.model.most_given());
-    // Calls are whole, also where the answer was cut short after them.
+    // Calls are complete even if the answer was cut short after them.
     if answer.blocks.iter().any(|block| matches!(block, Block::ToolUse { .. })) {
         tool_calls(services, work, answer).await
     } else {

@@ -18,9 +18,8 @@ use crate::{
     store::{self, Answered, CalledOff, CaseEntry, OpenTurn, Outgoing, Recorded, TurnOutcome},
 };
 
-/// Ends called-off questions of one batch. `said` is the model's answer so far, and `given_up` what making it has come
-/// to: that counts, or policies under which people stop more answers would look the better for it. It is taken once it is
-/// stored.
+/// Ends called-off questions of one batch. `said` is the model's answer so far, and `given_up` the results of making
+/// it, which count. Otherwise a policy whose answers are often stopped would look cheaper. Cleared once stored.
 pub(super) async fn end(
     services: &Services,
     turns: Vec<OpenTurn>,
@@ -61,7 +60,7 @@ pub(super) async fn end(
     }
 }
 
-/// Returns what tells the other contacts that the question of an answer that was handed on is open again.
+/// Returns the messages that tell the other contacts that the question is open again, if this was an answer to one.
 async fn open_again(services: &Services, turn: &OpenTurn) -> Result<Vec<Outgoing>, TurnError> {
     let Some(marker) = services.store.reopened(&turn.inbound).await? else { return Ok(vec![]) };
     let contributor = &turn.inbound.user;
@@ -95,7 +94,7 @@ async fn stop(
     };
     let asked = &turn.inbound.text;
     let GivenUp { usage, outturn, mut events, .. } = given_up.clone();
-    // Who stops an answer may ask once more.
+    // Whoever stops an answer may ask again.
     let reask = outturn.tags.place.as_ref().and_then(|_| services.questions.ask(&turn));
     events.extend(
         reask.map(|reask| TaggedEvent { event: record::reasked(&turn.inbound, reask), tags: outturn.tags.clone() }),

@@ -37,7 +37,7 @@ pub(super) async fn gather<'a>(
 ) -> Result<Work<'a>, TurnError> {
     let attached = attach::read(services, turn, &merged, Some(&live)).await?;
     let (policies, place) = services.experiment.take_part(turn).await?;
-    let tags = Tags { policy_sha256: Some(policies.top().1.into()), place };
+    let tags = Tags { policy_sha256: Some(policies.top().sha256.as_str().into()), place };
     let people = services.people.people();
     let audience = audience(&people, turn);
     let ports = LivePorts {

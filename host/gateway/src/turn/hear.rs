@@ -52,7 +52,7 @@ pub(super) fn is_heard(turn: &OpenTurn) -> bool {
     turn.absorbs.is_some() || turn.awaits.is_some()
 }
 
-/// Treats a message as an ordinary one after all: it has names then, as any that was not about a waiting question.
+/// Treats a message as an ordinary one after all: its mentions become names, as in any ordinary message.
 pub(super) async fn into_talk(services: &Services, mut turn: OpenTurn) -> OpenTurn {
     if is_heard(&turn) {
         turn.inbound.text = services.front.with_names(turn.inbound.text).await;
@@ -60,7 +60,7 @@ pub(super) async fn into_talk(services: &Services, mut turn: OpenTurn) -> OpenTu
     OpenTurn { absorbs: None, awaits: None, ..turn }
 }
 
-/// Classifies a message and acts on the result. Where people change it meanwhile, it is classified anew.
+/// Classifies a message and acts on the result. If people change it meanwhile, it is classified again.
 pub(super) async fn hear(services: &Services, mut turn: OpenTurn, batch: &Batch) -> Result<Heard, TurnError> {
     if store::is_handed_on(&turn.inbound) {
         return Ok(Heard::Answer(turn, None));
@@ -228,7 +228,7 @@ async fn answered(
     done(services, turn, "answered", parts, Some(EscalationUpdate::HandedOn), events).await.map(Heard::Done)
 }
 
-/// Passes on what a contact adds to the answer that they have given. What is kept of that stays as it is.
+/// Passes on what a contact adds to their answer. The stored answer stays as it is.
 async fn added(services: &Services, turn: OpenTurn, marker: Marker, told: Told) -> Result<Answered, TurnError> {
     let asker = marker.asker_user_id.as_ref().filter(|asker| services.people.may_hear(asker));
     let (Some(apart), Some(asker)) = (&marker.apart, asker) else { return answered_already(services, turn).await };

@@ -1,7 +1,7 @@
 //! The ledger events of one turn. Each event names the policies that decided for the turn. The events are stored
-//! together with the turn's other writes. The events of an attempt that is given up are dropped with it, and noted again
-//! when the turn runs again, but for those that say what it has cost and that a prompt was too long; if it does not,
-//! because people have called it off, they are stored with its end.
+//! together with the turn's other writes. When an attempt is given up, its events are dropped, because the next attempt
+//! notes them again; only those about its cost and about prompts that were too long are kept. If there is no next
+//! attempt, because people have called the turn off, all of them are stored with its end.
 
 use std::sync::{
     Mutex, PoisonError,

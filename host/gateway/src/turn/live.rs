@@ -7,9 +7,9 @@ use std::{
 };
 
 use async_trait::async_trait;
-use pmk_core::{Applied, ImageId, Transcript};
+use pmk_core::{ImageId, Transcript};
 use pmk_models::{Answer, Images, Listener, Meter, ModelError, Request, Usage};
-use pmk_policy::{DecidedBy, IncomingInput, OverflowInput, PruneDecision, PruneInput, Rung};
+use pmk_policy::{IncomingInput, OverflowInput, PruneDecision, PruneInput, Rung};
 use tokio::sync::SemaphorePermit;
 
 use super::{journal::Journal, receipt::ReceiptRecorder, records::note_records, summarise::summarise};
@@ -19,6 +19,7 @@ use crate::{
     directive::AvailableDirectives,
     exchange::{
         AdminAlert, Ports, Sent, SummaryInput, ToolSupport,
+        budget::DecidedPlan,
         window::{Fold, Window},
     },
     ids::{SessionId, TurnId},
@@ -65,7 +66,7 @@ impl Listener for Ear<'_> {
     }
 }
 
-/// A call to the model. Its cost is noted when it ends, also where people have called it off.
+/// A call to the model. Its cost is noted when it ends, even if people have called it off.
 struct Call<'a, 'p> {
     ports: &'a LivePorts<'p>,
     meter: Meter,
@@ -86,8 +87,8 @@ impl LivePorts<'_> {
         told.into_iter().map(|event| self.journal.of_turn(event)).collect()
     }
 
-    /// Returns the request with the bytes of the newest images that it names, as far as a request has room for them, and
-    /// the memory they take, which is theirs until the model has answered. If they cannot be read, the request goes
+    /// Returns the request with the bytes of the newest images that it names, as many as a request has room for, and
+    /// the memory that is reserved for them until the model has answered. If they cannot be read, the request goes
     /// without them.
     async fn with_images<'r>(&self, request: &'r Request) -> (Cow<'r, Request>, Option<SemaphorePermit<'_>>) {
         let named = request.messages.iter().flat_map(|message| message.images());
@@ -210,7 +211,7 @@ impl Ports for LivePorts<'_> {
         self.services.model.has_tools().then_some(self)
     }
 
-    fn planned(&self, window: &Window, plan: Option<(&Applied, &DecidedBy)>) {
+    fn planned(&self, window: &Window, plan: Option<&DecidedPlan>) {
         self.scribe.planned(self.now_ms(), window, plan, &self.calibration());
     }
 

@@ -3,12 +3,12 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pmk_core::{Applied, Entry, Message};
+use pmk_core::{Entry, Message};
 use pmk_policy::{DecidedBy, Phase, Stack};
 
 use crate::{
     calibration::Calibration,
-    exchange::{Sent, window::Window},
+    exchange::{Sent, budget::DecidedPlan, window::Window},
     store::{Before, Budget, Calibrated, Decider, Digest, FoundAtom, Layer, Plan, Receipt, Receipts, Reference},
 };
 
@@ -33,7 +33,7 @@ struct Noted {
 struct Planned {
     at_ms: i64,
     window: Window,
-    plan: Option<(Applied, DecidedBy)>,
+    plan: Option<DecidedPlan>,
     calibration: Calibrated,
 }
 
@@ -49,9 +49,9 @@ impl ReceiptRecorder {
     }
 
     /// Records the basis of the next request.
-    pub fn planned(&self, at_ms: i64, window: &Window, plan: Option<(&Applied, &DecidedBy)>, known: &Calibration) {
-        let plan = plan.map(|(applied, decided_by)| (applied.clone(), decided_by.clone()));
-        self.noted().planned = Some(Planned { at_ms, window: window.clone(), plan, calibration: calibrated(known) });
+    pub fn planned(&self, at_ms: i64, window: &Window, plan: Option<&DecidedPlan>, known: &Calibration) {
+        let (window, plan) = (window.clone(), plan.cloned());
+        self.noted().planned = Some(Planned { at_ms, window, plan, calibration: calibrated(known) });
     }
 
     /// Records that a request was sent, based on the latest plan.
@@ -81,7 +81,6 @@ fn receipt(
 ) -> Receipt {
     let layers = policies
         .layers()
-        .iter()
         .map(|layer| Layer { policy: layer.policy.identity().clone(), settings: receipts.keep_json(&layer.settings) });
     let policies = layers.collect();
     let budget = exchange.budget;
@@ -94,7 +93,7 @@ fn receipt(
         }
         .to_owned(),
         before: before(&planned.window, receipts),
-        plan: planned.plan.as_ref().map(|(applied, decided_by)| plan(applied, decided_by, receipts)),
+        plan: planned.plan.as_ref().map(|decided| plan(decided, receipts)),
         policies,
         budget: Budget { window: budget.window, limit: budget.limit, answer: budget.answer, seed_may_go },
         calibration: planned.calibration,
@@ -124,7 +123,7 @@ fn before(window: &Window, receipts: &mut Receipts) -> Before {
     Before { messages, dropped_turns, marker: marker.map(|words| receipts.keep(words)) }
 }
 
-fn plan(applied: &Applied, decided_by: &DecidedBy, receipts: &mut Receipts) -> Plan {
+fn plan(DecidedPlan { applied, decided_by }: &DecidedPlan, receipts: &mut Receipts) -> Plan {
     let sha256 = match decided_by {
         DecidedBy::Policy(identity) => Some(identity.sha256.clone()),
         DecidedBy::Floor => None,

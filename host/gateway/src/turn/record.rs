@@ -37,7 +37,7 @@ pub(super) enum Ending {
     },
 }
 
-/// Stores an answer. `attempt` is what it has come to so far, with what earlier ones have left.
+/// Stores an answer. `attempt` are the results so far, with what still counts of earlier attempts.
 pub(super) async fn record(
     services: &Services,
     mut work: Work<'_>,
@@ -54,7 +54,7 @@ pub(super) async fn record(
             let Tally { late, prefix, bounded, .. } = &work.tally;
             (format!("{late}{prefix}{bounded}{cut}{text}"), true)
         }
-        // What was cut stays cut, and the next attempt has nothing to say of it.
+        // What was cut stays cut, and the next attempt will not mention it.
         Ending::Failed { message, may_pass } => {
             let cut = if may_pass { cut } else { String::new() };
             // The question to the contacts goes out all the same.
@@ -201,7 +201,7 @@ pub(super) fn reasked(inbound: &Inbound, Reask { after_ms, similarity }: Reask) 
     Event::SignalReasked { actor: inbound.user.clone(), session: inbound.key.to_string(), after_ms, similarity }
 }
 
-/// Returns what has come of a turn so far.
+/// Returns the outcome of a turn so far.
 fn outturn(work: &Work<'_>) -> TurnOutcome {
     TurnOutcome {
         tags: work.ports.journal.tags().clone(),
@@ -211,7 +211,7 @@ fn outturn(work: &Work<'_>) -> TurnOutcome {
     }
 }
 
-/// Returns what an attempt has come to that ends without an answer, unless its answer is stored.
+/// Returns the results of an attempt, for the case that it ends without a stored answer.
 pub(super) fn given_up(work: &Work<'_>) -> GivenUp {
     let (usage, cut) = (work.exchange.tally.usage, work.exchange.cut());
     GivenUp { usage, outturn: outturn(work), cut, events: work.ports.journal.take() }

@@ -127,8 +127,8 @@ impl Bench {
                 return vec![row("load", "refused".into(), error.to_string())];
             }
         };
-        let exports = stack.layers()[0].policy.exports();
-        let alone = Stack::new([], stack.layers()[1].clone());
+        let exports = stack.top().policy.exports();
+        let alone = Stack::new([], stack.layers().nth(1).unwrap().clone());
         let decisions = [
             ("cap", exports.cap),
             ("prune", exports.prune),

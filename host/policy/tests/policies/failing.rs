@@ -17,10 +17,10 @@ fn passed_over(component: &Component) -> pmk_policy::PruneDecision {
     let stack = over_a_good_one(&runtime, component);
     let first = prune(&stack);
     assert_eq!(first.applied.removed, [0, 1], "the layer below removes the first turn: {}", reason(&first));
-    assert_eq!(decided_by(&first), stack.layers()[1].policy.identity().sha256);
+    assert_eq!(decided_by(&first), stack.layers().nth(1).unwrap().policy.identity().sha256);
     assert!(matches!(first.verdict, Verdict::Rejected(_)), "{:?}", first.verdict);
     assert_eq!(first.records.len(), 2);
-    assert_eq!(first.records[0].policy.sha256, stack.layers()[0].policy.identity().sha256);
+    assert_eq!(first.records[0].policy.sha256, stack.top().policy.identity().sha256);
     assert_eq!(first.records[1].outcome, Outcome::Accepted);
     let second = prune(&stack);
     assert_eq!(second.records[0].outcome, first.records[0].outcome);

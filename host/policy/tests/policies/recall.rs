@@ -48,7 +48,7 @@ fn without_an_archive_there_is_nothing_to_recall() {
     let component = Component::pruning("(call $recall (local.get $plan) (i32.const 0) (i32.const 10))");
     let stack = over_a_good_one(&runtime, &component);
     let decision = stack.prune(&transcript(5), room());
-    assert_eq!(decided_by(&decision), stack.layers()[1].policy.identity().sha256);
+    assert_eq!(decided_by(&decision), stack.layers().nth(1).unwrap().policy.identity().sha256);
     assert!(matches!(decision.records[0].outcome, Outcome::Rejected { rule: 8, .. }), "{:?}", decision.records[0]);
 }
 

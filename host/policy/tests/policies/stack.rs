@@ -43,7 +43,7 @@ fn the_top_layer_decides() {
     let decision = prune(&stack);
     assert_eq!(decision.applied.removed, [0, 1, 2, 3]);
     assert_eq!(decision.records.len(), 1);
-    assert_eq!(stack.top().unwrap().policy.identity(), &decision.records[0].policy);
+    assert_eq!(stack.top().policy.identity(), &decision.records[0].policy);
 }
 
 #[test]

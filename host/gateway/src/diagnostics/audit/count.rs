@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use pmk_knowledge::{Status, atom::Atom};
 use serde_json::Value;
 
-use super::{Audit, Counts, ModelTokens, Record, arms, bounds};
+use super::{Audit, Counts, Flag, ModelTokens, Record, arms, bounds};
 use crate::{
     escalation::Marker,
     ledger::{Month, Series},
@@ -213,7 +213,7 @@ fn corpus(audit: &mut Audit, now: &Now<'_>) {
 }
 
 /// The anti-patterns of specification 003 §12 and of specification 000.
-fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
+fn flags(audit: &Audit, now: &Now<'_>) -> Vec<Flag> {
     let at_ms = now.at.as_millisecond();
     let stuck = now
         .atoms
@@ -348,7 +348,7 @@ fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
     ]
     .into_iter()
     .filter(|(count, ..)| *count > 0)
-    .map(|(count, one, more)| format!("{count} {}", if count == 1 { one } else { more }))
+    .map(|(count, one, more)| Flag { count, what: if count == 1 { one } else { more } })
     .collect()
 }
 

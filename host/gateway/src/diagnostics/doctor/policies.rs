@@ -21,7 +21,6 @@ pub(super) async fn look(policies: Part<(Stack, Vec<String>)>, messages: &Messag
     };
     let layers: Vec<String> = stack
         .layers()
-        .iter()
         .map(|layer| {
             let identity = layer.policy.identity();
             format!("{} {}", identity.name, identity.version)

@@ -9,7 +9,10 @@ pub mod difference;
 pub mod sessions;
 pub mod watch;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use pmk_policy::Identity;
 use pmk_system::error::Failure;
@@ -66,16 +69,16 @@ impl Desk {
     /// It cannot be loaded. The previous build stays.
     pub fn try_out(&mut self, component: &Path) -> Result<Tried, Failure> {
         let arm = self.arm(component)?;
-        let Some(layer) = arm.stack.top() else { return Err(Failure::new("there is no policy to try out")) };
+        let policy = &arm.stack.top().policy;
         let limits = self.config.limits.limits();
-        let check = check::quick(&Stage::new(layer.policy.clone()), &histories::built_in(), &limits, &mut || ());
+        let check = check::quick(&Stage::new(Arc::clone(policy)), &histories::built_in(), &limits, &mut || ());
         let now = self.replay(&arm);
         let sums = |standings: &[Standing]| difference::sums(&self.sessions, standings);
         let against = self
             .last
             .as_ref()
             .map(|before| (sums(before), difference::between(&self.sessions, self.questions.as_ref(), before, &now)));
-        let tried = Tried { policy: layer.policy.identity().clone(), check, sums: sums(&now), against };
+        let tried = Tried { policy: policy.identity().clone(), check, sums: sums(&now), against };
         if tried.check.failed() == 0 {
             self.last = Some(now);
         }

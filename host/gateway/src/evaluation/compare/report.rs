@@ -325,7 +325,7 @@ fn policy(arm: &Arm, at: usize, subject: &Subject, results: &Results, settings: 
     let visible = share(outcome.score.visible, outcome.score.with_evidence);
     PolicyReport {
         label: arm.label.clone(),
-        layers: arm.stack.layers().iter().map(|layer| layer.policy.identity().clone()).collect(),
+        layers: arm.stack.layers().map(|layer| layer.policy.identity().clone()).collect(),
         settings: arm.stack.changed_settings(),
         cost: subject.price.map(|price| price.of(&outcome.tally)),
         tokens_a_turn: (tokens_a_turn, pmk_statistics::interval(&a_turn, settings)),

@@ -5,9 +5,12 @@
 //! There is at most one call per step, and all of it is a [`Trial`]: it is stored only if it helped.
 
 use pmk_core::floor;
-use pmk_policy::DecidedBy;
 
-use super::super::{Cut, Exchange, Ports, budget, trial::Trial};
+use super::super::{
+    Cut, Exchange, Ports,
+    budget::{self, DecidedPlan},
+    trial::Trial,
+};
 use crate::{ledger::Event, store::StoreError};
 
 /// Its name in lists of rungs.
@@ -78,6 +81,6 @@ async fn plan(ports: &dyn Ports, exchange: &mut Exchange, step: Step) -> Result<
         Step::Half => half,
         Step::Alone => u64::from(exchange.window.new_message().tokens),
     };
-    let floor = floor::decide(&exchange.window.transcript(), limit);
-    budget::carry_out(ports, exchange, (&floor, &DecidedBy::Floor), vec![]).await
+    let floor = DecidedPlan::of_floor(floor::decide(&exchange.window.transcript(), limit));
+    budget::carry_out(ports, exchange, &floor, vec![]).await
 }

@@ -263,8 +263,8 @@ impl RunningExperiment {
         }
         let loaded = arms.iter().map(|arm| {
             let policies = arm.policies.clone().unwrap_or_else(|| self.ports.policies.serving());
-            let (policy, sha256) = policies.top();
-            LoadedArm { arm: arm.name.to_string(), policy: policy.to_owned(), sha256: sha256.to_owned() }
+            let top = policies.top();
+            LoadedArm { arm: arm.name.to_string(), policy: top.name.clone(), sha256: top.sha256.clone() }
         });
         let on = event(&config, loaded.collect());
         tracing::info!(experiment = config.name, "the experiment is running");

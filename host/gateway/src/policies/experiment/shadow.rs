@@ -50,7 +50,7 @@ impl RunningExperiment {
                 let event = Event::ExperimentShadow {
                     session: acted.session.clone(),
                     shadow: arm.name.to_string(),
-                    shadow_sha256: policies.top().1.to_owned(),
+                    shadow_sha256: policies.top().sha256.clone(),
                     tokens_before: decision.applied.tokens_before,
                     tokens_after: decision.applied.tokens_after,
                     acting_tokens_after: acted.applied.tokens_after,

@@ -28,12 +28,12 @@ pub(super) async fn count(services: &Services, work: &mut Work<'_>, kind: Kind) 
     Ok(Some(services.messages.told_bounded(most, of)))
 }
 
-/// Returns what an attempt has counted, and is put to others only once its answer is stored: the question to contacts.
+/// Returns the question to contacts, if there is one: it is counted already, but sent only once the answer is stored.
 pub(in crate::turn) fn unsent(work: &Work<'_>) -> Option<Asking> {
     work.tally.escalation.as_ref().map(|_| asking(work, Kind::Escalate))
 }
 
-/// Takes back so many counts of what an attempt has not done. The next attempt counts it again.
+/// Takes back this many counts of questions that an attempt has not put. The next attempt counts them again.
 pub(in crate::turn) async fn take_back(services: &Services, asking: Asking, times: usize) {
     let kind = asking.kind;
     if times > 0

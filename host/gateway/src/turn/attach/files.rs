@@ -27,7 +27,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3);
 pub(super) async fn room<'a>(services: &'a Services, files: &[File]) -> Option<SemaphorePermit<'a>> {
     let may_be_one = |file: &&File| match file.content {
         Content::AwaitedImage => true,
-        // What it is, is not known before it is described.
+        // Whether it is an image is not known before it is described.
         Content::Awaited => file.id.is_some(),
         _ => false,
     };

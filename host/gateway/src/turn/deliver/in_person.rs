@@ -10,8 +10,8 @@ use crate::{
     turn::{TurnError, placeholder},
 };
 
-/// Delivers a refused part and returns the id of the first message, if one was posted; the store knows them all. Of several askers, it is enough that
-/// one gets it.
+/// Delivers a refused part and returns the id of the first message, if one was posted; the store knows them all. It is
+/// enough if one of several askers gets it.
 pub(super) async fn deliver(
     services: &Services,
     answered: &Answered,

@@ -4,9 +4,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use pmk_core::{Applied, Block, CapVerdict, Entry, Message, Origin, Transcript, tokens};
+use pmk_core::{Block, CapVerdict, Entry, Message, Origin, Transcript, tokens};
 use pmk_models::{Answer, Model, ModelError, Request, Stop, Usage};
-use pmk_policy::{DecidedBy, IncomingInput, Outcome as Asked, OverflowInput, PruneDecision, PruneInput, Record, Rung};
+use pmk_policy::{IncomingInput, Outcome as Asked, OverflowInput, PruneDecision, PruneInput, Record, Rung};
 
 use super::{Arm, Call, Seen, Setup};
 use crate::{
@@ -14,6 +14,7 @@ use crate::{
     evaluation::compare::given::Given,
     exchange::{
         AdminAlert, Ports, SummaryInput,
+        budget::DecidedPlan,
         material::{question, system},
         window::{Fold, Window},
     },
@@ -168,8 +169,8 @@ impl Ports for World<'_> {
         }
     }
 
-    fn planned(&self, window: &Window, plan: Option<(&Applied, &DecidedBy)>) {
-        let Some((applied, _)) = plan else { return };
+    fn planned(&self, window: &Window, plan: Option<&DecidedPlan>) {
+        let Some(DecidedPlan { applied, .. }) = plan else { return };
         let entries: Vec<&Entry> = window.entries().collect();
         let results: u64 = applied.removed.iter().map(|&at| results(&entries[at as usize].message)).sum();
         let mut seen = self.seen();
