@@ -169,6 +169,33 @@ fn the_full_format_moves_a_home() {
     assert!(refused.stderr.contains("all.jsonl` already exists\n  hint: "), "{}", refused.stderr);
 }
 
+/// Once, the conversations that were missing were missed by nobody, and those of half a file were said to be intact.
+#[test]
+fn an_export_that_was_cut_off_is_imported_as_far_as_it_goes_and_said_to_be_cut_off() {
+    let (home, desk) = (lived_in(), Desk::new());
+    home.run(&["sessions", "export", "--all", "--to", &desk.path("all.jsonl")], "").ok();
+    let all = desk.read("all.jsonl");
+    let second = all.rfind("{\"session\":").expect("two conversations");
+    let header = all.find('\n').expect("a header") + 1;
+    let early = "ends early, at line";
+    for (name, part, imported) in [
+        ("header", &all[..header], 0),
+        ("inside", &all[..header + 200], 0),
+        ("between", &all[..second], 1),
+        ("begun", &all[..second + 20], 1),
+        ("unended", all.trim_end().strip_suffix("{\"end\":{}}").expect("an end"), 2),
+    ] {
+        desk.write(&format!("{name}.jsonl"), part);
+        let fresh = Home::cold();
+        let finished = fresh.run(&["sessions", "import", &desk.path(&format!("{name}.jsonl"))], "");
+        assert_eq!(finished.status.code(), Some(1), "{name}: {}", finished.stderr);
+        let said = &finished.stderr;
+        assert!(said.contains(early) && said.contains("; what came after is missing"), "{name}: {said}");
+        assert!(!said.contains("intact"), "{name}: {said}");
+        assert_eq!(conversations(&fresh), imported, "{name}");
+    }
+}
+
 /// Each that was killed left a hidden file behind, for ever.
 #[test]
 fn what_a_killed_export_has_left_is_taken_away_by_the_next() {
