@@ -382,6 +382,25 @@ fn what_cannot_be_moved_is_one_clear_line() {
     insta::assert_snapshot!(all);
 }
 
+/// Once, `import` called a history empty that was cut off at the end of a line.
+#[test]
+fn a_history_that_was_cut_off_at_a_line_end_is_not_called_empty() {
+    let (home, desk) = (Home::new(), Desk::new());
+    let cut = "{\"messages\":[\n{\"role\":\"user\",\"content\":\"hi\"},\n\
+               {\"role\":\"assistant\",\"content\":\"yo\"},\n";
+    let truncated = ["it is not JSON: EOF while parsing a value at line 4 column 0", "hint: it is truncated; complete"];
+    let empty = ["it is empty", "hint: a history is pmk's"];
+    for (text, said) in [(cut, truncated), ("", empty), ("\n \n", empty), ("\u{feff}  ", empty)] {
+        desk.write("session.json", text);
+        let path = desk.path("session.json");
+        for arguments in [&["sessions", "import", &path, "--key", KEY][..], &["plan", "--history", &path]] {
+            let finished = home.run(arguments, "");
+            assert_eq!(finished.status.code(), Some(1), "{arguments:?}: {}", finished.stderr);
+            assert!(said.iter().all(|said| finished.stderr.contains(said)), "{arguments:?}: {}", finished.stderr);
+        }
+    }
+}
+
 /// Once, `store check` said of such a store that it is sound, and nothing of it could be exported.
 #[test]
 fn one_conversation_that_cannot_be_read_is_named_and_the_others_are_exported() {
