@@ -90,6 +90,28 @@ fn four_lines_say_what_there_is_and_nothing_of_it_is_a_question() {
     assert!(shown.contains("hello") && !shown.contains("hlep") && !shown.contains("/context"), "{shown}");
 }
 
+/// Regression: all of them were put to the model as questions.
+#[test]
+fn a_command_with_a_word_too_many_is_no_question() {
+    let home = english();
+    let mut terminal = Terminal::start(home.command(&["run", "--model", "sim"]));
+    terminal.wait_for("›", 1);
+    let commands = ["/context 3", "/policy surplus", "/yes please", "/quit now"];
+    for (times, command) in (1..).zip(commands) {
+        terminal.type_in(format!("{command}\r").as_bytes());
+        terminal.wait_for("Unexpected argument", times);
+    }
+    terminal.type_in(b"/\r");
+    terminal.wait_for("Unknown command /;", 1);
+    terminal.type_in(b"/tmp is full\r");
+    terminal.wait_for("standard: ", 1);
+    terminal.type_in(b"exit\r");
+    assert!(terminal.wait().success());
+    let shown = home.run(&["sessions", "show", "console:dm:U1"], "").ok().stdout;
+    assert!(shown.contains("/tmp is full"), "{shown}");
+    assert!(!["/context", "surplus", "/yes", "/quit"].iter().any(|word| shown.contains(word)), "{shown}");
+}
+
 #[test]
 fn ctrl_c_empties_a_line_and_twice_leaves() {
     let home = english();

@@ -98,6 +98,46 @@ fn tokens_and_policies_are_checked_as_a_start_does() {
     insta::assert_snapshot!(pages);
 }
 
+/// Regression: each correction brought up the next problem, and nothing had said that more is checked.
+#[test]
+fn all_that_is_wrong_with_policies_and_arms_is_named_at_once() {
+    let home = Home::new();
+    let said = |file: &Value| {
+        home.write("gateway.json", file.to_string());
+        let document = home.run(&["--json", "config", "check"], "").json();
+        let problems = document["problems"].as_array().expect("a list").iter();
+        let problems: Vec<String> =
+            problems.map(|problem| problem["message"].as_str().expect("a text").to_owned()).collect();
+        let more = home.run(&["config", "check"], "").stdout.contains("- more is checked once this is corrected");
+        assert_eq!(document["complete"], json!(!more), "{document}");
+        (problems, more)
+    };
+    let named = |problems: &[String], wanted: &[&str]| {
+        for wanted in wanted {
+            assert_eq!(problems.iter().filter(|told| told.contains(wanted)).count(), 1, "{wanted}: {problems:?}");
+        }
+    };
+    let mut file = json!({"version": 1, "model": "gpt-4o", "historyTurns": "x",
+        "policy": {"files": ["strict", "./one.wasm", "./two.wasm"], "settings": {"strict": {"aa": 1, "bb": 2}}}});
+    let (problems, more) = said(&file);
+    named(&problems, &["`historyTurns`"]);
+    assert!(more, "{problems:?}");
+    file["historyTurns"] = json!(5);
+    let (problems, more) = said(&file);
+    named(&problems, &["`gpt-4o`", "one.wasm`", "two.wasm`", "no setting `aa`", "no setting `bb`"]);
+    assert!(!more, "{problems:?}");
+    let wrong = json!({"files": ["./gone.wasm"], "settings": {"standard": {"cc": 1, "dd": 2}}});
+    let idle = json!({"settings": {"one": {"a": 1}, "two": {"a": 1}}});
+    let arms = json!([{"name": "a"}, {"name": "b", "policy": wrong}, {"name": "c", "policy": idle}]);
+    file = json!({"version": 1, "model": "sim", "experiment": {"name": "e", "control": "a", "arms": arms}});
+    let wanted = ["gone.wasm`", "no setting `cc`", "no setting `dd`", "`settings.one`", "`settings.two`"];
+    named(&said(&file).0, &wanted);
+    file["experiment"]["arms"] = json!([{"name": "a"}, {"name": "b b"}, {"name": "a"}]);
+    let (problems, more) = said(&file);
+    named(&problems, &["`experiment.arms[1].name`", "`experiment.arms[2].name`"]);
+    assert!(more, "{problems:?}");
+}
+
 /// What an editor of another system saves.
 #[test]
 fn a_file_that_is_no_plain_utf_8_is_named_for_what_it_is() {

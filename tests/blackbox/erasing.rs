@@ -54,6 +54,20 @@ fn an_erased_conversation_is_gone_while_the_gateway_runs_and_starts_over() {
     assert!(noted.contains("sessions.erase") && noted.contains(KEY), "{noted}");
 }
 
+/// Regression: whoever had given `--full` was told to give it.
+#[test]
+fn of_an_erased_conversation_nothing_is_stored_and_no_option_shows_more() {
+    let home = two();
+    home.run(&["sessions", "reset", KEY], "").ok();
+    let emptied = home.run(&["sessions", "show", KEY], "").ok().stderr;
+    assert!(emptied.contains("would see nothing of") && emptied.contains("hint: show the archive"), "{emptied}");
+    home.run(&["sessions", "erase", KEY], "").ok();
+    for arguments in [&["sessions", "show", KEY][..], &["sessions", "show", KEY, "--full"]] {
+        let shown = home.run(arguments, "").ok();
+        assert_eq!((shown.stdout.as_str(), shown.stderr), ("", format!("nothing of `{KEY}` is stored\n")));
+    }
+}
+
 #[test]
 fn what_would_be_erased_is_shown_and_a_key_that_does_not_exist_erases_nothing() {
     let home = two();
@@ -76,7 +90,11 @@ fn who_named_no_conversation_to_erase_did_not_hear_of_the_other_way() {
     let refused = home.run(&["sessions", "erase"], "");
     assert_eq!(refused.status.code(), Some(2));
     let (error, usage) = refused.stderr.split_once("Usage: ").expect("the usage");
-    assert!(error.contains("KEY|--idle-days <N>|--from <USER>") && usage.contains("KEY|--idle-days <N>|--from <USER>"), "{}", refused.stderr);
+    assert!(
+        error.contains("KEY|--idle-days <N>|--from <USER>") && usage.contains("KEY|--idle-days <N>|--from <USER>"),
+        "{}",
+        refused.stderr
+    );
     let both = home.run(&["sessions", "erase", KEY, "--idle-days", "1"], "");
     assert_eq!(both.status.code(), Some(2), "{}", both.stderr);
 }

@@ -169,6 +169,33 @@ fn the_full_format_moves_a_home() {
     assert!(refused.stderr.contains("all.jsonl` already exists\n  hint: "), "{}", refused.stderr);
 }
 
+/// Once, the conversations that were missing were missed by nobody, and those of half a file were said to be intact.
+#[test]
+fn an_export_that_was_cut_off_is_imported_as_far_as_it_goes_and_said_to_be_cut_off() {
+    let (home, desk) = (lived_in(), Desk::new());
+    home.run(&["sessions", "export", "--all", "--to", &desk.path("all.jsonl")], "").ok();
+    let all = desk.read("all.jsonl");
+    let second = all.rfind("{\"session\":").expect("two conversations");
+    let header = all.find('\n').expect("a header") + 1;
+    let early = "ends early, at line";
+    for (name, part, imported) in [
+        ("header", &all[..header], 0),
+        ("inside", &all[..header + 200], 0),
+        ("between", &all[..second], 1),
+        ("begun", &all[..second + 20], 1),
+        ("unended", all.trim_end().strip_suffix("{\"end\":{}}").expect("an end"), 2),
+    ] {
+        desk.write(&format!("{name}.jsonl"), part);
+        let fresh = Home::cold();
+        let finished = fresh.run(&["sessions", "import", &desk.path(&format!("{name}.jsonl"))], "");
+        assert_eq!(finished.status.code(), Some(1), "{name}: {}", finished.stderr);
+        let said = &finished.stderr;
+        assert!(said.contains(early) && said.contains("; what came after is missing"), "{name}: {said}");
+        assert!(!said.contains("intact"), "{name}: {said}");
+        assert_eq!(conversations(&fresh), imported, "{name}");
+    }
+}
+
 /// Each that was killed left a hidden file behind, for ever.
 #[test]
 fn what_a_killed_export_has_left_is_taken_away_by_the_next() {
@@ -353,6 +380,25 @@ fn what_cannot_be_moved_is_one_clear_line() {
     let arguments = ["--json", "sessions", "import", &path, "--format", "full"];
     all.push_str(&shown(&arguments, &home.run(&arguments, ""), &home, &desk));
     insta::assert_snapshot!(all);
+}
+
+/// Once, `import` called a history empty that was cut off at the end of a line.
+#[test]
+fn a_history_that_was_cut_off_at_a_line_end_is_not_called_empty() {
+    let (home, desk) = (Home::new(), Desk::new());
+    let cut = "{\"messages\":[\n{\"role\":\"user\",\"content\":\"hi\"},\n\
+               {\"role\":\"assistant\",\"content\":\"yo\"},\n";
+    let truncated = ["it is not JSON: EOF while parsing a value at line 4 column 0", "hint: it is truncated; complete"];
+    let empty = ["it is empty", "hint: a history is pmk's"];
+    for (text, said) in [(cut, truncated), ("", empty), ("\n \n", empty), ("\u{feff}  ", empty)] {
+        desk.write("session.json", text);
+        let path = desk.path("session.json");
+        for arguments in [&["sessions", "import", &path, "--key", KEY][..], &["plan", "--history", &path]] {
+            let finished = home.run(arguments, "");
+            assert_eq!(finished.status.code(), Some(1), "{arguments:?}: {}", finished.stderr);
+            assert!(said.iter().all(|said| finished.stderr.contains(said)), "{arguments:?}: {}", finished.stderr);
+        }
+    }
 }
 
 /// Once, `store check` said of such a store that it is sound, and nothing of it could be exported.

@@ -205,11 +205,13 @@ impl Config {
         );
         keys::file().look("", &root, problems);
         let Value::Object(root) = root else { return Ok(Config::default()) };
+        let experiment = part::<ExperimentConfig>(&root, EXPERIMENT);
+        if let Ok(Some(experiment)) = &experiment {
+            problems.extend(experiment.contradictions());
+        }
         if problems.iter().any(|problem| problem.is_grave) {
             return Ok(Config::default());
         }
-        let experiment = root.get(EXPERIMENT).filter(|written| !written.is_null());
-        let experiment = experiment.map(experiment_of).transpose()?;
         let mut warnings = vec![];
         let config = Config {
             exists: true,
@@ -222,7 +224,7 @@ impl Config {
             },
             model: part(&root, "model")?,
             policy: part(&root, "policy")?.unwrap_or_default(),
-            experiment,
+            experiment: experiment?,
             limits: part(&root, "limits")?.unwrap_or_default(),
             hourly: part(&root, "hourly")?.unwrap_or_default(),
             slack: slack_tokens(&root)?,
@@ -264,12 +266,14 @@ pub fn whose(model: Option<&str>) -> Provider {
 pub fn experiment_of(written: &Value) -> Result<ExperimentConfig, String> {
     let mut problems = vec![];
     keys::experiment().look(EXPERIMENT, written, &mut problems);
+    let config = ExperimentConfig::deserialize(written);
+    if let Ok(config) = &config {
+        problems.extend(config.contradictions());
+    }
     if problems.iter().any(|problem| problem.is_grave) {
         return Err(refusal(&problems));
     }
-    let config = ExperimentConfig::deserialize(written).map_err(|error| format!("`{EXPERIMENT}`: {error}"))?;
-    config.check()?;
-    Ok(config)
+    config.map_err(|error| format!("`{EXPERIMENT}`: {error}"))
 }
 
 /// The store settings of the file.

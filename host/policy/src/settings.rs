@@ -136,26 +136,39 @@ impl Settings {
     /// # Errors
     /// If `--set` or gateway.json has a setting that the policy does not declare, or a value that it does not accept.
     pub fn resolve(description: &Description, overrides: &Overrides) -> Result<(Settings, Vec<Warning>), SettingError> {
+        let (settings, warnings, errors) = Settings::determine(description, overrides);
+        errors.into_iter().next().map_or(Ok((settings, warnings)), Err)
+    }
+
+    /// Everything for which [`resolve`](Settings::resolve) would refuse.
+    pub fn refusals(description: &Description, overrides: &Overrides) -> Vec<SettingError> {
+        Settings::determine(description, overrides).2
+    }
+
+    /// The values, and what is wrong with those that are left out of them.
+    fn determine(description: &Description, overrides: &Overrides) -> (Settings, Vec<Warning>, Vec<SettingError>) {
         let mut unset = defaults(description);
         let of_language = description.setting(LANGUAGE).filter(|spec| matches!(spec.kind, SettingKind::Text { .. }));
         if let (Some(spec), Some(language)) = (of_language, overrides.language) {
             unset.insert(spec.name.clone(), Value::Text(language.tag().to_owned()));
         }
         let mut values = unset.clone();
+        let mut errors = Vec::new();
         for (name, given) in overrides.config.get(&description.name).into_iter().flatten() {
-            let spec = declared(description, name, "policy.settings")?;
-            let value = from_json(&spec.kind, given)
-                .ok_or_else(|| invalid(description, spec, "policy.settings", &given.to_string()))?;
-            values.insert(name.clone(), value);
+            let value = declared(description, name, "policy.settings").and_then(|spec| {
+                from_json(&spec.kind, given)
+                    .ok_or_else(|| invalid(description, spec, "policy.settings", &given.to_string()))
+            });
+            errors.extend(value.map(|value| values.insert(name.clone(), value)).err());
         }
         let warnings = apply_env(description, &overrides.env, &mut values);
         for set in overrides.set.iter().filter(|set| set.policy == description.name) {
-            let spec = declared(description, &set.name, "--set")?;
-            let value =
-                from_text(&spec.kind, &set.value).ok_or_else(|| invalid(description, spec, "--set", &set.value))?;
-            values.insert(set.name.clone(), value);
+            let value = declared(description, &set.name, "--set").and_then(|spec| {
+                from_text(&spec.kind, &set.value).ok_or_else(|| invalid(description, spec, "--set", &set.value))
+            });
+            errors.extend(value.map(|value| values.insert(set.name.clone(), value)).err());
         }
-        Ok((Settings { values: Arc::new(values), unset: Arc::new(unset) }, warnings))
+        (Settings { values: Arc::new(values), unset: Arc::new(unset) }, warnings, errors)
     }
 
     /// The values when the operator sets none.

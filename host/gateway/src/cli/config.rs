@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 
 use super::{
     context::Context,
-    layers::try_arms,
-    marks::{self, BAD, ODD, WELL},
+    marks::{self, BAD, LEFT_OUT, ODD, WELL},
     model_choice::Chosen,
     output::{print, print_json},
     tokens::Tokens,
@@ -21,7 +20,7 @@ use crate::{
     embedded,
     front::{FrontError, slack::credentials},
     messages::terminal,
-    policies::{Loader, Named, experiment::arms::Sent},
+    policies::{Loader, Named},
 };
 
 #[derive(Debug, Subcommand)]
@@ -60,6 +59,7 @@ fn check(context: &Context) -> Result<ExitCode, Failure> {
         problems.extend(of_the_policies(&context.home, config)?);
     }
     let is_well = problems.iter().all(|problem| !problem.is_grave);
+    let is_complete = config.is_some();
     let exists = config.is_none_or(|config| config.exists);
     if context.json {
         let problems: Vec<Value> = problems
@@ -68,12 +68,22 @@ fn check(context: &Context) -> Result<ExitCode, Failure> {
                 |problem| json!({"level": if problem.is_grave { "error" } else { "warning" }, "message": problem.what}),
             )
             .collect();
-        print_json(&json!({"file": path, "exists": exists, "ok": is_well, "problems": problems}))?;
+        print_json(&json!({
+            "file": path,
+            "exists": exists,
+            "ok": is_well,
+            "complete": is_complete,
+            "problems": problems,
+        }))?;
     } else {
         let line =
             |mark, what: &str| marks::line(mark, &terminal::translated(what, context.language), None, context.language);
         let mut page: String =
             problems.iter().map(|Problem { what, is_grave }| line(if *is_grave { BAD } else { ODD }, what)).collect();
+        if !is_complete {
+            let more = "more is checked once this is corrected, such as the model and the policies";
+            page += &line(LEFT_OUT, more);
+        }
         if !exists {
             page += &line(WELL, &format!("`{}` does not exist: defaults are used", path.display()));
         } else if problems.is_empty() {
@@ -124,13 +134,22 @@ fn of_the_store(home: &Path) -> Result<Option<Problem>, Failure> {
 /// The system does not let policies run.
 fn of_the_policies(home: &Path, config: &Config) -> Result<Vec<Problem>, Failure> {
     let loader = Loader::open(home, Named::default())?;
-    let odd = match loader.look(&config.policy) {
-        Ok((_, odd)) => odd,
-        Err(failure) => return Ok(vec![grave(failure.message())]),
+    let mut problems: Vec<Problem> = match loader.look_at_all(&config.policy) {
+        Ok(odd) => odd.into_iter().map(odd_one).collect(),
+        Err(refusals) => refusals.iter().map(|failure| grave(failure.message())).collect(),
     };
-    let arms =
-        try_arms(&loader, config, &Sent::default()).err().map(|failure| format!("`experiment`: {}", failure.message()));
-    Ok(odd.into_iter().chain(arms).map(|what| Problem { what, is_grave: false }).collect())
+    for arm in config.experiment.iter().flat_map(|experiment| &experiment.arms) {
+        let Some(policy) = &arm.policy else { continue };
+        problems.extend(loader.refusals_of_arm(&policy.over(&config.policy)).iter().map(|failure| {
+            let named = format!("arm `{}`: {}", arm.name, failure.message());
+            odd_one(format!("`experiment`: {named}"))
+        }));
+    }
+    Ok(problems)
+}
+
+fn odd_one(what: String) -> Problem {
+    Problem { what, is_grave: false }
 }
 
 fn grave(what: &str) -> Problem {

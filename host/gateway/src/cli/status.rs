@@ -233,3 +233,28 @@ impl Shown {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use unicode_width::UnicodeWidthStr;
+
+    use super::NAME_COLUMNS;
+
+    /// Regression: the Chinese label for `supervised` was wider than its column, and its value stood elsewhere.
+    #[test]
+    fn every_label_fits_its_column_in_either_language() {
+        for texts in [include_str!("../messages/operator/en.ftl"), include_str!("../messages/operator/zh-TW.ftl")] {
+            let labels: Vec<&str> = texts
+                .lines()
+                .filter_map(|line| line.strip_prefix("status-")?.split_once(" = "))
+                // The others are values and hints.
+                .filter(|(name, text)| !name.contains('-') && !text.starts_with('{'))
+                .map(|(_, text)| text)
+                .collect();
+            assert!(labels.len() >= 13, "{labels:?}");
+            for label in labels {
+                assert!(label.width() <= NAME_COLUMNS, "{label}");
+            }
+        }
+    }
+}

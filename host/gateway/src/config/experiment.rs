@@ -10,7 +10,7 @@ use pmk_policy::ConfiguredSettings;
 use pmk_system::error::Failure;
 use serde::{Deserialize, Deserializer, de::Error};
 
-use super::PolicyConfig;
+use super::{PolicyConfig, Problem};
 use crate::embedded;
 
 /// The longest name of an experiment or arm, in characters.
@@ -76,46 +76,33 @@ impl ExperimentConfig {
         Some(Failure::new(why).hint("give the control a weight above 0"))
     }
 
-    /// Checks that the experiment is valid.
-    ///
-    /// # Errors
-    /// The invalid key, and what is valid there.
-    pub fn check(&self) -> Result<(), String> {
-        check_name("experiment.name", &self.name)?;
+    /// Returns everything in which its keys contradict each other; the shape of the section tells what each allows.
+    pub(super) fn contradictions(&self) -> Vec<Problem> {
+        let mut found = Vec::new();
         let mut names = BTreeSet::new();
         for (at, arm) in self.arms.iter().enumerate() {
-            check_name(&format!("experiment.arms[{at}].name"), &arm.name)?;
             if !names.insert(&arm.name) {
-                return Err(format!("`experiment.arms[{at}].name` is `{}`, the same as another arm's", arm.name));
+                found.push(format!("`experiment.arms[{at}].name` is `{}`, the same as another arm's", arm.name));
             }
-            match (arm.shadow, arm.weight) {
-                (true, Some(_)) => {
-                    return Err(format!(
-                        "`experiment.arms[{at}].weight` has no effect: a shadow arm gets no conversations; remove it"
-                    ));
-                }
-                (false, Some(weight)) if weight > MAX_WEIGHT => {
-                    return Err(format!("`experiment.arms[{at}].weight` is {weight}, more than {MAX_WEIGHT}"));
-                }
-                _ => {}
+            if arm.shadow && arm.weight.is_some() {
+                found.push(format!(
+                    "`experiment.arms[{at}].weight` has no effect: a shadow arm gets no conversations; remove it"
+                ));
             }
         }
         match self.arm(&self.control) {
             None => {
-                return Err(format!("`experiment.control` is `{}`, which is not in `experiment.arms`", self.control));
+                found.push(format!("`experiment.control` is `{}`, which is not in `experiment.arms`", self.control));
             }
             Some(control) if control.shadow => {
-                return Err(format!("`experiment.control` is `{}`, which is a shadow arm", self.control));
+                found.push(format!("`experiment.control` is `{}`, which is a shadow arm", self.control));
             }
             Some(_) => {}
         }
-        if self.arms.len() < 2 {
-            return Err("`experiment.arms` has only the control; add an arm to compare it with".into());
+        if !self.arms.is_empty() && self.arms.iter().all(|arm| arm.share() == 0) {
+            found.push("`experiment.arms`: every weight is 0; give at least one arm a higher weight".to_owned());
         }
-        if self.arms.iter().all(|arm| arm.share() == 0) {
-            return Err("`experiment.arms`: every weight is 0; give at least one arm a higher weight".into());
-        }
-        Ok(())
+        found.into_iter().map(|what| Problem { what, is_grave: true }).collect()
     }
 
     /// Resolves relative files against the home.
@@ -151,13 +138,6 @@ pub(super) fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().count() <= LONGEST_NAME && text.chars().all(is_plain)
 }
 
-fn check_name(key: &str, name: &str) -> Result<(), String> {
-    if !is_name(name) {
-        return Err(format!("`{key}` is `{name}`; use up to {LONGEST_NAME} letters, digits, `-`, `_` and `.`"));
-    }
-    Ok(())
-}
-
 fn moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
     let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
     text.parse()
@@ -170,6 +150,7 @@ pub(crate) mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::config::experiment_of;
 
     /// An experiment with these arms, all of weight 1; the first is the control.
     pub(crate) fn experiment(name: &str, arms: &[&str]) -> ExperimentConfig {
@@ -179,8 +160,7 @@ pub(crate) mod tests {
     }
 
     fn read(value: Value) -> Result<ExperimentConfig, String> {
-        let config = ExperimentConfig::deserialize(value).map_err(|error| error.to_string())?;
-        config.check().map(|()| config)
+        experiment_of(&value)
     }
 
     #[test]
@@ -192,12 +172,12 @@ pub(crate) mod tests {
             ("/control", json!("c"), "`experiment.control` is `c`, which is not in `experiment.arms`"),
             ("/arms/1/name", json!("a"), "`experiment.arms[1].name` is `a`, the same as another arm's"),
             ("/arms/1/name", json!("x\u{1b}"), "`experiment.arms[1].name`"),
-            ("/arms/1/weight", json!(-1), "invalid value"),
-            ("/arms/1/weight", json!(2_000_000), "more than 1000000"),
+            ("/arms/1/weight", json!(-1), "is -1, not a whole number from 0 to 1000000"),
+            ("/arms/1/weight", json!(2_000_000), "is 2000000, not a whole number from 0 to 1000000"),
             ("/arms/1", json!({"name": "b", "shadow": true, "weight": 1}), "`experiment.arms[1].weight` has no effect"),
             ("/arms/0", json!({"name": "a", "shadow": true}), "which is a shadow arm"),
-            ("/arms/1", json!({"name": "b", "files": []}), "unknown field `files`"),
-            ("/arms", json!([{"name": "a"}]), "only the control"),
+            ("/arms/1", json!({"name": "b", "files": []}), "unknown key `experiment.arms[1].files`"),
+            ("/arms", json!([{"name": "a"}]), "`experiment.arms` has 1, which is fewer than 2"),
             ("/arms", json!([{"name": "a", "weight": 0}, {"name": "b", "weight": 0}]), "every weight is 0"),
         ] {
             let mut bad = good.clone();
@@ -207,7 +187,7 @@ pub(crate) mod tests {
         }
         let mut late = good;
         late["start"] = json!("tomorrow");
-        assert!(read(late).expect_err("no moment").contains("`start` is `tomorrow`"));
+        assert!(read(late).expect_err("no moment").contains("`experiment.start` is `tomorrow`"));
     }
 
     #[test]

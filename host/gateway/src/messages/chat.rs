@@ -34,6 +34,11 @@ impl Messages {
         self.text("chat-unknown", [("word", word.into())])
     }
 
+    /// A command takes no such word.
+    pub fn chat_too_many(&self, word: &str) -> String {
+        self.text("chat-too-many", [("word", word.into())])
+    }
+
     /// Ctrl-C was pressed at an empty line, or has emptied the line.
     pub fn chat_leave(&self) -> String {
         self.text("chat-leave", [])
@@ -99,6 +104,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.chat_keys(),
         messages.chat_help(),
         messages.chat_unknown("/x"),
+        messages.chat_too_many("x"),
         messages.chat_leave(),
         messages.chat_waits(3),
         messages.chat_no_word(),

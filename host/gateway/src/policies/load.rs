@@ -150,17 +150,13 @@ impl Loader {
     /// # Errors
     /// As [`load`](Loader::load), and settings of a policy that the arm does not load.
     pub fn arm(&self, config: &PolicyConfig, from: Origin<'_>) -> Result<Stack, Failure> {
-        let overrides = Overrides { language: self.language, config: config.settings.clone(), ..Overrides::default() };
+        let overrides = self.overrides_of_arm(config);
         let (stack, odd) = match from {
             Origin::Files => self.layers(config, &config.files, &overrides),
             Origin::Host(components) => self.sent_layers(config, components, &overrides),
         }?;
-        // The serving policies may have settings for a policy that is loaded later; an arm with such idle settings
-        // would be compared with itself.
-        let is_loaded = |name: &str| stack.layers().any(|layer| layer.policy.name() == name);
-        if let Some(idle) = config.settings.keys().find(|name| !is_loaded(name)) {
-            let failure = Failure::new(format!("`settings.{idle}` has no effect, policy `{idle}` is not loaded"));
-            return Err(failure.hint("add that policy to the arm's `files`, or remove its settings"));
+        if let Some(failure) = idle(config, &stack).into_iter().next() {
+            return Err(failure);
         }
         tell_odd(&odd);
         Ok(stack)
@@ -175,6 +171,48 @@ impl Loader {
         let (stack, odd) = self.layers(config, self.files(config), &self.overrides(config))?;
         self.check_settings(config, std::slice::from_ref(&stack))?;
         Ok((stack, odd))
+    }
+
+    /// Returns the warnings of [`look`](Loader::look).
+    ///
+    /// # Errors
+    /// Everything that keeps the layers of a start from loading, not only the first.
+    pub fn look_at_all(&self, config: &PolicyConfig) -> Result<Vec<String>, Vec<Failure>> {
+        self.look(config)
+            .map(|(_, odd)| odd)
+            .map_err(|first| self.refusals(config, self.files(config), &self.overrides(config), first))
+    }
+
+    /// Returns everything that keeps the layers of an arm from loading from its files.
+    pub fn refusals_of_arm(&self, config: &PolicyConfig) -> Vec<Failure> {
+        let overrides = self.overrides_of_arm(config);
+        match self.layers(config, &config.files, &overrides) {
+            Ok((stack, _)) => idle(config, &stack),
+            Err(first) => self.refusals(config, &config.files, &overrides, first),
+        }
+    }
+
+    /// Returns what is wrong with each component and each setting, in the order of gateway.json. If each is right by
+    /// itself, the first failure of loading them together remains.
+    fn refusals(
+        &self,
+        config: &PolicyConfig,
+        files: &[PathBuf],
+        overrides: &Overrides,
+        first: Failure,
+    ) -> Vec<Failure> {
+        let theirs = self.runtime.under(config.limits.limits(), self.trust(config));
+        let mut refusals = Vec::new();
+        for policy in embedded::layers(files).map(|file| loading::load(&theirs, file)).chain([self.base(config)]) {
+            match policy {
+                Ok(policy) => {
+                    let of_settings = Settings::refusals(policy.description(), overrides);
+                    refusals.extend(of_settings.into_iter().map(Failure::from));
+                }
+                Err(failure) => refusals.push(failure),
+            }
+        }
+        if refusals.is_empty() { vec![first] } else { refusals }
     }
 
     /// Returns the settings of layers of a start that have other values than they would have by gateway.json alone.
@@ -224,10 +262,7 @@ impl Loader {
         load: impl FnOnce(&Runtime) -> Result<Vec<Policy>, Failure>,
         overrides: &Overrides,
     ) -> Result<(Stack, Vec<String>), Failure> {
-        let ours = self.runtime.under(config.limits.limits(), Trust::default());
-        let waiting = Spinner::when_long("compiling `standard`");
-        let base = Policy::from_bytes(&ours, "standard (embedded)", embedded::STANDARD)?;
-        drop(waiting);
+        let base = self.base(config)?;
         let theirs = self.runtime.under(config.limits.limits(), self.trust(config));
         let layers = load(&theirs)?;
         let loaded: Vec<&str> = layers.iter().chain([&base]).map(Policy::name).collect();
@@ -255,6 +290,15 @@ impl Loader {
         Ok((stack, odd))
     }
 
+    /// Loads the embedded policy under all others.
+    fn base(&self, config: &PolicyConfig) -> Result<Policy, Failure> {
+        let ours = self.runtime.under(config.limits.limits(), Trust::default());
+        let waiting = Spinner::when_long("compiling `standard`");
+        let base = Policy::from_bytes(&ours, "standard (embedded)", embedded::STANDARD);
+        drop(waiting);
+        Ok(base?)
+    }
+
     /// Returns layers that were loaded before if they may still decide, allowed what gateway.json allows now.
     ///
     /// # Errors
@@ -269,6 +313,11 @@ impl Loader {
         Trust { allow: allowed(config), wasi: !(self.named.no_wasi || config.no_wasi) }
     }
 
+    /// What gateway.json sets for an arm.
+    fn overrides_of_arm(&self, config: &PolicyConfig) -> Overrides {
+        Overrides { language: self.language, config: config.settings.clone(), ..Overrides::default() }
+    }
+
     fn overrides(&self, config: &PolicyConfig) -> Overrides {
         let set_in_environment = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
         let env: BTreeMap<String, String> = ENV_SETTINGS
@@ -277,6 +326,18 @@ impl Loader {
             .collect();
         Overrides { set: self.named.set.clone(), env, language: self.language, config: config.settings.clone() }
     }
+}
+
+/// Returns the failures for settings of an arm that are for policies which it does not load. The serving policies may
+/// have settings for a policy that is loaded later; an arm with such idle settings would be compared with itself.
+fn idle(config: &PolicyConfig, stack: &Stack) -> Vec<Failure> {
+    let is_loaded = |name: &str| stack.layers().any(|layer| layer.policy.name() == name);
+    let idle = config.settings.keys().filter(|name| !is_loaded(name));
+    idle.map(|idle| {
+        Failure::new(format!("`settings.{idle}` has no effect, policy `{idle}` is not loaded"))
+            .hint("add that policy to the arm's `files`, or remove its settings")
+    })
+    .collect()
 }
 
 fn tell_odd(odd: &[String]) {

@@ -105,6 +105,24 @@ fn an_unknown_setting_is_named_with_the_nearest_one() {
     assert_eq!(error.hint().unwrap(), "its settings are `max-session-tokens`, `seed-cap`, `keep-seed`, `marker`");
 }
 
+/// Regression: of several wrong settings, only the first was named.
+#[test]
+fn all_settings_that_are_refused_are_named_at_once() {
+    let wrong = config(json!({"colour": 1, "keep-seed": 7, "seed-cap": 200}));
+    let overrides = Overrides { config: wrong, set: set(&["strict.size=5"]).set, ..Overrides::default() };
+    let refusals = Settings::refusals(&description(), &overrides);
+    let named: Vec<String> = refusals.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        named,
+        [
+            "policy `strict` has no setting `colour` (policy.settings)",
+            "setting `keep-seed` of policy `strict` is `true` or `false`, not `7` (policy.settings)",
+            "policy `strict` has no setting `size` (--set)",
+        ]
+    );
+    assert_eq!(resolve(&overrides).unwrap_err().to_string(), named[0]);
+}
+
 #[test]
 fn an_ill_typed_value_says_what_is_accepted() {
     for (given, message) in [

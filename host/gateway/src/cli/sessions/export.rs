@@ -102,6 +102,7 @@ impl Export {
                 None => unread += 1,
             }
         }
+        full::write_end(&mut file).map_err(failed)?;
         place(file, to)?;
         Ok(unread)
     }

@@ -61,6 +61,7 @@ impl Import {
                 cases: vec![],
                 there_already: 0,
                 failures: vec![],
+                ends_early: None,
                 waiting: Spinner::when_long("reading the first conversation"),
             };
             match source {
@@ -129,6 +130,8 @@ struct Tally<'a> {
     there_already: usize,
     /// All conversations that were not imported, with their names.
     failures: Vec<(String, Failure)>,
+    /// The file was cut off between two conversations: nobody knows which ones are missing.
+    ends_early: Option<Failure>,
     waiting: Spinner,
 }
 
@@ -137,6 +140,7 @@ impl Tally<'_> {
         for conversation in file {
             match conversation {
                 Ok((dump, repairs)) => self.take_in(dump, repairs).await?,
+                Err((None, error @ TransferError::EndsEarly { .. })) => self.ends_early = Some(error.into()),
                 Err((key, error)) => {
                     let name = key.map_or_else(|| "a conversation".to_owned(), |key| format!("`{key}`"));
                     self.failures.push((name, error.into()));
@@ -252,7 +256,7 @@ impl Tally<'_> {
         drop(self.waiting);
         let (imported, failed, there_already) = (self.done.len(), self.failures.len(), self.there_already);
         let refused = failed - there_already;
-        let is_alone = imported == 0 && failed == 1 && self.cases.is_empty();
+        let is_alone = imported == 0 && failed == 1 && self.cases.is_empty() && self.ends_early.is_none();
         for (name, failure) in self.failures.iter().take(MOST_TOLD).filter(|_| !is_alone) {
             self.context.warn_of(&format!("{name} is not imported"), failure);
         }
@@ -290,6 +294,9 @@ impl Tally<'_> {
         }
         if is_alone {
             return Err(self.failures.remove(0).1);
+        }
+        if let Some(failure) = self.ends_early {
+            return Err(failure);
         }
         let all = conversations(imported + failed);
         match (there_already, refused) {

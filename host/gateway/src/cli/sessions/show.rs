@@ -115,10 +115,14 @@ impl Show {
             return print_json(&document);
         }
         if messages.is_empty() && self.turns.is_none() {
-            context.notice(
-                &format!("the model would see nothing of `{}`", self.key),
-                Some("show the archive with `--full`"),
-            );
+            match session.archived_messages {
+                // It was erased, or nobody has been answered in it yet.
+                0 => context.notice(&format!("nothing of `{}` is stored", self.key), None),
+                _ => context.notice(
+                    &format!("the model would see nothing of `{}`", self.key),
+                    Some("show the archive with `--full`"),
+                ),
+            }
         }
         let is_seed = |stored: &&StoredMessage| matches!(stored.entry.message.origin, Origin::Seed | Origin::SeedAck);
         let seed = messages.iter().take_while(is_seed).count();

@@ -1,6 +1,7 @@
 //! The terminal chat: a prompt, the answer above it, and a dim line about what the policy did.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     io::{self, Write},
     sync::{Arc, Mutex, PoisonError},
@@ -149,29 +150,34 @@ enum Wanted<'a> {
     Leave,
     Word(&'static str),
     /// A message to be answered, by the model or the gateway.
-    Message(&'a str),
+    Message(Cow<'a, str>),
     Unknown(&'a str),
+    /// The first word after a command that takes none.
+    TooMany(&'a str),
 }
 
 impl Wanted<'_> {
     fn of(line: &str) -> Wanted<'_> {
-        match line.trim() {
-            "/help" => Wanted::Help,
-            "/quit" | "/exit" | "quit" | "exit" => Wanted::Leave,
-            "/yes" => Wanted::Word("✅"),
-            "/no" => Wanted::Word("❌"),
-            "/context" => Wanted::Message("/pmk context"),
-            "/policy" => Wanted::Message("/pmk policy"),
-            word if is_mistyped(word) => Wanted::Unknown(word),
-            _ => Wanted::Message(line),
+        let typed = line.trim();
+        let mut words = typed.split_whitespace();
+        match (words.next().unwrap_or_default(), words.next()) {
+            // The gateway says which words are too many.
+            ("/context" | "/policy", _) => Wanted::Message(Cow::Owned(format!("/pmk {}", &typed[1..]))),
+            ("/help" | "/quit" | "/exit" | "/yes" | "/no", Some(more)) => Wanted::TooMany(more),
+            ("/help", None) => Wanted::Help,
+            ("/quit" | "/exit" | "quit" | "exit", None) => Wanted::Leave,
+            ("/yes", None) => Wanted::Word("✅"),
+            ("/no", None) => Wanted::Word("❌"),
+            (word, None) if is_mistyped(word) => Wanted::Unknown(word),
+            _ => Wanted::Message(Cow::Borrowed(line)),
         }
     }
 }
 
-/// Returns whether it looks like a command but is none; a path is a question.
-fn is_mistyped(line: &str) -> bool {
-    let word = line.strip_prefix('/').filter(|word| !word.eq_ignore_ascii_case("pmk"));
-    word.is_some_and(|word| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphabetic()))
+/// Returns whether a word looks like a command but is none; a path is a question.
+fn is_mistyped(word: &str) -> bool {
+    let name = word.strip_prefix('/').filter(|name| !name.eq_ignore_ascii_case("pmk"));
+    name.is_some_and(|name| name.chars().all(|c| c.is_ascii_alphabetic()))
 }
 
 /// The terminal output.
@@ -247,8 +253,9 @@ impl Front for Chat {
                 Wanted::Leave => return Ok(()),
                 Wanted::Help => self.tell(&self.messages.chat_help())?,
                 Wanted::Unknown(word) => self.tell(&self.messages.chat_unknown(word))?,
+                Wanted::TooMany(word) => self.tell(&self.messages.chat_too_many(word))?,
                 Wanted::Word(reaction) => self.give_word(reaction, intake).await?,
-                Wanted::Message(text) => self.say(text.to_owned(), intake).await?,
+                Wanted::Message(text) => self.say(text.into_owned(), intake).await?,
             }
         }
     }
@@ -340,6 +347,7 @@ mod tests {
             Wanted::Word(word) => word.to_owned(),
             Wanted::Message(text) => format!("says {text}"),
             Wanted::Unknown(word) => format!("unknown {word}"),
+            Wanted::TooMany(word) => format!("too many {word}"),
         };
         for (line, wanted) in [
             (" /help ", "help"),
@@ -352,7 +360,14 @@ mod tests {
             ("/PMK help", "says /PMK help"),
             ("/etc/passwd", "says /etc/passwd"),
             ("/tmp is full", "says /tmp is full"),
-            ("/", "says /"),
+            ("/etc/hosts is broken", "says /etc/hosts is broken"),
+            ("/", "unknown /"),
+            ("/ or a backslash?", "says / or a backslash?"),
+            (" /context  3 ", "says /pmk context  3"),
+            ("/policy x", "says /pmk policy x"),
+            ("/yes please do", "too many please"),
+            ("/quit now", "too many now"),
+            ("", "says "),
         ] {
             assert_eq!(of(line), wanted, "{line}");
         }

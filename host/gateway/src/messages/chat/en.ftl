@@ -16,6 +16,7 @@ chat-help = /help      show this help
     Ctrl-C     clear the line
     The dim line below an answer shows which policy decided and how much of the model's limit was used.
 chat-unknown = Unknown command { $word }; /help lists commands
+chat-too-many = Unexpected argument { $word }; /help lists commands
 chat-leave = Press Ctrl-C again to leave
 chat-stopped = The gateway is being stopped: what you are typing will not be sent
 chat-waits = :hourglass_flowing_sand: the model has not answered yet ({ $seconds } s)

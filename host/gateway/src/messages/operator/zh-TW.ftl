@@ -26,7 +26,7 @@ status-phase-is = { $phase ->
     [starting] 啟動中
    *[ready] 就緒
 }，啟動於 { $since }
-status-supervised = 由服務管理程式啟動
+status-supervised = 服務啟動
 status-supervised-is = { $supervised ->
     [yes] 是
    *[no] 否

@@ -43,6 +43,9 @@ pub enum TransferError {
     NotFull { path: PathBuf },
     #[error("`{key}` cannot be read: {source}")]
     Unreadable { key: SessionKey, source: Box<StoreError> },
+    /// It was cut off: conversations may be missing without a trace.
+    #[error("`{}` ends early, at line {line}; what came after is missing", path.display())]
+    EndsEarly { path: PathBuf, line: usize },
     #[error("`{}`, line {line}: {what}", path.display())]
     Line { path: PathBuf, line: usize, what: String },
 }
@@ -71,6 +74,7 @@ impl TransferError {
             }
             TransferError::Newer { .. } => "upgrade pmk-host",
             TransferError::NotFull { .. } => "omit `--format` to detect the format",
+            TransferError::EndsEarly { .. } => "export it again, or copy the whole file",
             TransferError::Line { .. } => "export it again; the other conversations are intact",
         })
     }

@@ -2,8 +2,9 @@
 //!
 //! The first line names the format. Then, for each conversation, there is a `session` line that says how many lines
 //! follow it; a `message` line for every message of the archive, oldest first; a `live` line for every message of
-//! the live window; and a `case` line for every case of its channel. A reader that supports a version supports all
-//! earlier ones: version 1 has no cases.
+//! the live window; and a `case` line for every case of its channel. The last line is an `end` line: without it, the
+//! file was cut off. A reader that supports a version supports all earlier ones: version 1 has no cases, and before
+//! version 3 there was no `end` line.
 
 mod case;
 
@@ -11,6 +12,7 @@ use std::{
     collections::HashMap,
     fs::File,
     io::{self, BufRead, BufReader, Write},
+    iter::Peekable,
     path::{Path, PathBuf},
 };
 
@@ -23,7 +25,10 @@ use super::{BYTE_ORDER_MARK, TransferError};
 use crate::store::{DumpedLive, DumpedMessage, SessionDump, Verbosity};
 
 /// The version that is written.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
+
+/// The first version whose files say where they end.
+const FIRST_WITH_END: u32 = 3;
 
 /// The largest message id that is read: the largest integer that every JSON reader represents exactly.
 const MAX_ID: i64 = 1 << 53;
@@ -36,6 +41,7 @@ enum Line {
     Message(MessageLine),
     Live(LiveLine),
     Case(case::CaseLine),
+    End {},
 }
 
 impl Line {
@@ -46,6 +52,7 @@ impl Line {
             Line::Message(_) => "message",
             Line::Live(_) => "live",
             Line::Case(_) => "case",
+            Line::End {} => "end",
         }
     }
 }
@@ -98,6 +105,14 @@ pub fn write_header(file: &mut impl Write) -> io::Result<()> {
     write_line(file, &Line::PmkHostSessions(Header { version: VERSION }))
 }
 
+/// Writes the last line.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write_end(file: &mut impl Write) -> io::Result<()> {
+    write_line(file, &Line::End {})
+}
+
 /// Writes a conversation.
 ///
 /// # Errors
@@ -148,11 +163,13 @@ pub fn is_full(path: &Path) -> bool {
 /// Reads the conversations of a file one at a time; only one is held in memory.
 pub struct Conversations {
     path: PathBuf,
-    lines: Lines<BufReader<File>>,
+    lines: Peekable<Lines<BufReader<File>>>,
     /// The number of lines read.
     number: usize,
     /// A line that was read ahead.
-    next: Option<SessionLine>,
+    next: Option<Box<SessionLine>>,
+    /// Whether an `end` line is still to come.
+    must_end: bool,
 }
 
 /// A conversation, and the repairs that were made to it, one line each.
@@ -166,8 +183,8 @@ impl Conversations {
     pub fn open(path: &Path) -> Result<Self, TransferError> {
         let opened = files::open(path);
         let (file, _) = opened.map_err(|error| TransferError::Read { path: path.to_owned(), source: error.into() })?;
-        let lines = Lines::new(BufReader::new(file));
-        let mut conversations = Conversations { path: path.to_owned(), lines, number: 0, next: None };
+        let lines = Lines::new(BufReader::new(file)).peekable();
+        let mut conversations = Conversations { path: path.to_owned(), lines, number: 0, next: None, must_end: false };
         match conversations.line() {
             Some(Ok(Line::PmkHostSessions(Header { version }))) if version <= VERSION => Ok(conversations),
             Some(Ok(Line::PmkHostSessions(Header { version }))) => {
@@ -184,14 +201,36 @@ impl Conversations {
             self.number += 1;
             let line = match self.lines.next()? {
                 Ok(line) => line,
-                Err(source) => return Some(Err(TransferError::Read { path: self.path.clone(), source })),
+                Err(source) => {
+                    // Nothing more is read, so nobody knows how the file ends.
+                    self.must_end = false;
+                    return Some(Err(TransferError::Read { path: self.path.clone(), source }));
+                }
             };
             let text = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&line);
-            if !text.trim_ascii().is_empty() {
-                let parsed = serde_json::from_slice(text);
-                return Some(parsed.map_err(|error: serde_json::Error| self.wrong(words(&error))));
+            if text.trim_ascii().is_empty() {
+                continue;
             }
+            return Some(match serde_json::from_slice::<Line>(text) {
+                Ok(line) => {
+                    match &line {
+                        Line::PmkHostSessions(Header { version }) => self.must_end = *version >= FIRST_WITH_END,
+                        Line::End {} => self.must_end = false,
+                        _ => {}
+                    }
+                    Ok(line)
+                }
+                // Half a line is the last one of a file that was cut off.
+                Err(error) if error.is_eof() && self.lines.peek().is_none() => Err(self.ends_early()),
+                Err(error) => Err(self.wrong(words(&error))),
+            });
         }
+    }
+
+    /// The error for a file that was cut off, which is reported only once.
+    fn ends_early(&mut self) -> TransferError {
+        self.must_end = false;
+        TransferError::EndsEarly { path: self.path.clone(), line: self.number }
     }
 
     fn wrong(&self, what: String) -> TransferError {
@@ -204,7 +243,7 @@ impl Conversations {
         let mut messages = Vec::new();
         let mut indexes = HashMap::new();
         for index in 0..session.messages {
-            let MessageLine { id, role, origin, blocks, tokens, created_at_ms } = match self.expect("message")? {
+            let MessageLine { id, role, origin, blocks, tokens, created_at_ms } = match self.expect()? {
                 Line::Message(message) => message,
                 other => return Err(self.unexpected("message", other)),
             };
@@ -217,7 +256,7 @@ impl Conversations {
         let places = indexes.clone();
         let mut live = Vec::new();
         for _ in 0..session.live {
-            let LiveLine { id, replacement, tokens } = match self.expect("live")? {
+            let LiveLine { id, replacement, tokens } = match self.expect()? {
                 Line::Live(live) => live,
                 other => return Err(self.unexpected("live", other)),
             };
@@ -229,7 +268,7 @@ impl Conversations {
         }
         let mut cases = Vec::new();
         for _ in 0..session.cases {
-            match self.expect("case")? {
+            match self.expect()? {
                 Line::Case(case) => cases.push(
                     case.dumped(&places)
                         .map_err(|id| self.wrong(format!("there is no message {id} that can belong to the case")))?,
@@ -253,15 +292,16 @@ impl Conversations {
         Ok((dump, repairs))
     }
 
-    fn expect(&mut self, kind: &str) -> Result<Line, TransferError> {
-        self.line().unwrap_or_else(|| Err(self.wrong(format!("the file ends where a `{kind}` line is expected"))))
+    /// Returns the next line of a conversation that has one more.
+    fn expect(&mut self) -> Result<Line, TransferError> {
+        self.line().unwrap_or_else(|| Err(self.ends_early()))
     }
 
     /// Returns the error for a conversation that ends too early. If another conversation follows, it is kept.
     fn unexpected(&mut self, wanted: &str, found: Line) -> TransferError {
         let error = self.wrong(format!("expected a `{wanted}` line, found a `{}` line", found.name()));
         if let Line::Session(session) = found {
-            self.next = Some(*session);
+            self.next = Some(session);
         }
         error
     }
@@ -275,15 +315,17 @@ impl Iterator for Conversations {
             Some(session) => session,
             // The rest of a conversation that could not be read is skipped; its error was reported.
             None => loop {
-                match self.line()? {
-                    Ok(Line::Session(session)) => break *session,
-                    Ok(_) => {}
-                    Err(error) => return Some(Err((None, error))),
+                match self.line() {
+                    Some(Ok(Line::Session(session))) => break session,
+                    Some(Ok(_)) => {}
+                    Some(Err(error)) => return Some(Err((None, error))),
+                    None if self.must_end => return Some(Err((None, self.ends_early()))),
+                    None => return None,
                 }
             },
         };
         let key = session.key.clone();
-        Some(self.conversation(session).map_err(|error| (Some(key), error)))
+        Some(self.conversation(*session).map_err(|error| (Some(key), error)))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{
     fmt,
     fs::File,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read, Seek},
     path::Path,
 };
 
@@ -132,10 +132,10 @@ fn read_session(path: &Path, file: File, now_ms: i64) -> Result<Raw, TransferErr
     if file.fill_buf().map_err(failed)?.starts_with(BYTE_ORDER_MARK) {
         file.consume(BYTE_ORDER_MARK.len());
     }
-    let session: SessionFile = serde_json::from_reader(file).map_err(|source| match source.classify() {
+    let session: SessionFile = serde_json::from_reader(&mut file).map_err(|source| match source.classify() {
         Category::Io => failed(source.into()),
         Category::Data => broken(HistoryError::NoMessages),
-        Category::Eof if source.column() == 0 => broken(HistoryError::Empty),
+        Category::Eof if is_blank(&mut file) => broken(HistoryError::Empty),
         Category::Eof | Category::Syntax => broken(HistoryError::NotJson { source }),
     })?;
     let history = session.messages.0.map_err(broken)?;
@@ -153,6 +153,12 @@ fn read_session(path: &Path, file: File, now_ms: i64) -> Result<Raw, TransferErr
         turns: session.turns.as_u64().filter(|&turns| turns <= u64::from(u32::MAX)),
         skipped,
     })
+}
+
+/// Whether a file contains nothing but white space, with or without a byte order mark.
+fn is_blank(file: &mut BufReader<File>) -> bool {
+    let is_nothing = |byte: u8| byte.is_ascii_whitespace() || BYTE_ORDER_MARK.contains(&byte);
+    file.rewind().is_ok() && file.bytes().all(|byte| byte.is_ok_and(is_nothing))
 }
 
 fn key_of(id: &Value, place: fn(String) -> Place) -> Option<SessionKey> {

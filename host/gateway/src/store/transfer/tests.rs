@@ -59,6 +59,7 @@ fn full_file(dumps: &[SessionDump]) -> Vec<u8> {
     let mut file = Vec::new();
     full::write_header(&mut file).unwrap();
     dumps.iter().for_each(|dump| full::write(&mut file, dump.clone()).unwrap());
+    full::write_end(&mut file).unwrap();
     file
 }
 
@@ -96,6 +97,31 @@ fn a_conversation_that_ends_too_early_does_not_take_the_next_one_with_it() {
         assert_eq!(key.as_ref(), Some(&first.key));
         assert_eq!(read[1].as_ref().expect("the next one").0, second);
     }
+}
+
+/// Regression: a file that was cut off between two conversations was read as a whole one.
+#[test]
+fn a_file_that_is_cut_off_anywhere_says_so_once() {
+    let folder = Folder::new();
+    let (mut first, mut second) = (random_dump(1), random_dump(2));
+    first.key = "slack:dm:U8".parse().unwrap();
+    second.key = "slack:dm:U9".parse().unwrap();
+    let file = full_file(&[first, second]);
+    let header = file.iter().position(|byte| *byte == b'\n').unwrap();
+    // Only the last line end can be missing.
+    let cuts = header + 1..file.len() - 1;
+    for length in cuts.filter(|at| file[at - 1] == b'\n' || at.is_multiple_of(17)) {
+        let path = folder.file("full.jsonl", &file[..length]);
+        let mut read: Vec<full::Read> = full::Conversations::open(&path).unwrap().collect();
+        let last = read.pop().unwrap();
+        assert!(matches!(last, Err((_, TransferError::EndsEarly { .. }))), "{length} bytes: {last:?}");
+        assert!(read.iter().all(Result::is_ok), "{length} bytes");
+    }
+    let path = folder.file("full.jsonl", &file[..file.len() - 1]);
+    assert!(full::Conversations::open(&path).unwrap().all(|read| read.is_ok()));
+    let before = String::from_utf8(file).unwrap().replace("{\"version\":3}", "{\"version\":2}");
+    let path = folder.file("full.jsonl", before.replace("{\"end\":{}}\n", "").as_bytes());
+    assert_eq!(full::Conversations::open(&path).unwrap().filter(Result::is_ok).count(), 2, "of an earlier version");
 }
 
 #[test]
