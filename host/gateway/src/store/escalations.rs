@@ -1,9 +1,11 @@
 //! Escalations: threads that wait for a contact's answer, and which messages belong to them.
 
+pub(super) mod updates;
+
 use pmk_core::{FrontName, Place, SessionKey};
 
 use super::{
-    Concern, OpenTurn, Outgoing, Purpose, Store, StoreError, Verbosity, changes, codec,
+    OpenTurn, Outgoing, Purpose, Store, StoreError, Verbosity, changes, codec,
     error::Fault,
     events, handed_on,
     intake::front_name,
@@ -316,6 +318,15 @@ impl Store {
         })
         .await
     }
+}
+
+/// The escalation that a message may be about, by the role of the message's author.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Concern {
+    /// The author is one of the contacts who were asked.
+    Contact(Marker),
+    /// The author is the one who asked.
+    Asker(Marker),
 }
 
 /// Whether a message may concern an escalation at all; most do not.

@@ -1,6 +1,8 @@
 //! The stages of a turn in the store: [begun](beginning), answered, delivered.
 
 pub(super) mod beginning;
+pub(super) mod open;
+pub(super) mod recording;
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -14,9 +16,9 @@ use super::{
     cases, changes,
     codec::{self, NewMessage, Shown},
     error::Fault,
-    escalations, events, hosts,
-    how::{self, How},
-    images, intake, lease, proposals, receipt,
+    escalations, events, hosts, images, intake, lease,
+    outgoing::{self, How},
+    proposals, receipt,
     sql::{Changed, Connection, Invalidation, OptionalExtension, PrefetchedRows, ValueRef, params},
     undelivered::Outstanding,
     uses, window,
@@ -218,7 +220,7 @@ impl Store {
                 (entry, message, shown)
             })
             .collect();
-        let encoded: Vec<(String, Option<String>)> = parts.iter().map(how::encode).collect();
+        let encoded: Vec<(String, Option<String>)> = parts.iter().map(outgoing::encode).collect();
         let unsent = (0u32..).zip(&parts).map(|(number, _)| number).collect();
         let (host, windows) = (self.owner(), self.windows());
         let (report, sizes) = (codec::to_json(&report), sizes.as_ref().map(codec::to_json));
