@@ -11,7 +11,7 @@ use super::{
     lease,
     outgoing::How,
     sql::{self, Connection, OptionalExtension, Row, params},
-    turns::UNSENT_PARTS,
+    turns::delivering::UNSENT_PARTS,
 };
 use crate::ids::{InboxId, SessionId, TurnId};
 use crate::{

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pmk_core::Place;
 
+use super::delivering;
 use crate::{
     case::CaseId,
     chat::Inbound,
@@ -213,9 +214,9 @@ fn begin<'c>(
             row.get_ref(Column::Experiment as usize)?,
             row.get_ref(Column::Arm as usize)?,
         )?;
-        let parts = super::unsent_parts(conn, turn)?;
+        let parts = delivering::unsent_parts(conn, turn)?;
         let reply_ts =
-            conn.prepare_cached(super::FIRST_SENT)?.query_row([turn.0], |row| row.get(0)).optional()?.flatten();
+            conn.prepare_cached(delivering::FIRST_SENT)?.query_row([turn.0], |row| row.get(0)).optional()?.flatten();
         BeginOutcome::Deliver(Answered {
             turn,
             session,
