@@ -26,7 +26,7 @@ use pmk_host::{
     ledger::{Ledger, report::TurnReport},
     mra::{self, Mra},
     services::{Parts, Services, SharedLibrary},
-    store::{BeginOutcome, Outgoing, Receipts, Recorded, Store, TurnOutcome},
+    store::{BeginOutcome, Hold, Outgoing, Receipts, Recorded, Store, TurnOutcome},
 };
 use pmk_knowledge::Library;
 use pmk_models::{Answer, Meter, Model, ModelError, Request, Stop, Usage};
@@ -125,7 +125,9 @@ fn question(event_id: &str) -> Inbound {
 async fn session(home: &Path) {
     let store = Store::open(home).expect("a store");
     let inbox = store.accept(&question("before"), NOW).await.expect("accepts").expect("new");
-    let BeginOutcome::Ask(open) = store.begin(inbox, NOW).await.expect("begins") else { panic!("a new turn") };
+    let BeginOutcome::Ask(open) = store.begin(inbox, Hold::Alone, NOW).await.expect("begins") else {
+        panic!("a new turn")
+    };
     let messages = (0..ENTRIES)
         .map(|n| {
             let text = format!("{n} {}", "日誌 the daemon says more of the same. ".repeat(ENTRY_BYTES / 43));

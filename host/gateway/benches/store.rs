@@ -17,7 +17,7 @@ use pmk_core::{Entry, Message, SessionKey};
 use pmk_host::{
     chat::{Attachments, Inbound, ReplyTo},
     ledger::report::TurnReport,
-    store::{BeginOutcome, Outgoing, Receipts, Recorded, Store, TurnOutcome, WindowEdit},
+    store::{BeginOutcome, Hold, Outgoing, Receipts, Recorded, Store, TurnOutcome, WindowEdit},
 };
 use pmk_models::Usage;
 use tokio::runtime::Runtime;
@@ -48,7 +48,9 @@ async fn turn(store: &Store, conversation: usize, number: usize) {
         ts: format!("{number:010}.000100"),
     };
     let inbox = store.accept(&inbound, NOW).await.expect("accepts").expect("a new message");
-    let BeginOutcome::Ask(open) = store.begin(inbox, NOW).await.expect("begins") else { panic!("a new turn") };
+    let BeginOutcome::Ask(open) = store.begin(inbox, Hold::Alone, NOW).await.expect("begins") else {
+        panic!("a new turn")
+    };
     let entries = black_box(&open.live.entries);
     if entries.len() >= LONGEST_WINDOW {
         let removed = entries[..LONGEST_WINDOW / 2].iter().map(|entry| entry.position).collect();
@@ -119,7 +121,9 @@ async fn archive(store: &Store, numbers: &AtomicUsize, messages: usize) {
         ts: String::new(),
     };
     let inbox = store.accept(&probe, NOW).await.expect("accepts").expect("a new message");
-    let BeginOutcome::Ask(open) = store.begin(inbox, NOW).await.expect("begins") else { panic!("a new turn") };
+    let BeginOutcome::Ask(open) = store.begin(inbox, Hold::Alone, NOW).await.expect("begins") else {
+        panic!("a new turn")
+    };
     let recorded = Recorded {
         messages: filler,
         usage: Usage::default(),

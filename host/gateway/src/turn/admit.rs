@@ -34,7 +34,7 @@ pub(super) enum Admission {
 
 pub(super) async fn admit(services: &Services, inbox: InboxId, hold: Hold) -> Result<Admission, TurnError> {
     loop {
-        let begun = services.store.begin_as(inbox, hold, services.now_ms()).await?;
+        let begun = services.store.begin(inbox, hold, services.now_ms()).await?;
         match begun {
             BeginOutcome::Busy => tokio::time::sleep(LEASE_POLL).await,
             BeginOutcome::Elsewhere => return Err(TurnError::Elsewhere),
