@@ -116,7 +116,7 @@ pub use components::{LayerUpload, SentLayer};
 pub use copying::{Copied, CopyError};
 pub use dump::{DumpedLive, DumpedMessage, SessionDump};
 pub use error::{Loss, StoreError, StoreErrorKind};
-pub use escalations::updates::EscalationUpdate;
+pub use escalations::{Concern, updates::EscalationUpdate};
 pub use examine::{Examined, Kept};
 pub use experiments::{ArmConversation, Design, DesignedArm, StoppedArm, TurnOutcome, Vote, Voted};
 pub use handed_on::{handed_on, is_handed_on};

@@ -308,11 +308,18 @@ impl Store {
 
 /// The escalation that a message may be about, by the role of the message's author.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Concern {
+pub enum Concern {
     /// The author is one of the contacts who were asked.
     Contact(Marker),
-    /// The author is the one who asked.
+    /// The author is the one who asked, and still waits.
     Asker(Marker),
+}
+
+impl Concern {
+    pub fn marker(&self) -> &Marker {
+        let (Concern::Contact(marker) | Concern::Asker(marker)) = self;
+        marker
+    }
 }
 
 /// Whether a message may concern an escalation at all; most do not.

@@ -353,5 +353,5 @@ async fn what_a_contact_says_is_no_answer_is_accepted_once_as_it_reads_now() {
     assert_eq!(store.open_work().await.unwrap().pending, std::slice::from_ref(&own), "after a crash, too");
     assert_eq!(word(&store, "U1", "1.2", false, NOW).await, None);
     let turn = ask(&store, own.inbox).await;
-    assert_eq!((turn.inbound.text.as_str(), turn.absorbs, turn.awaits), ("When is lunch?", None, None));
+    assert_eq!((turn.inbound.text.as_str(), turn.concern), ("When is lunch?", None));
 }

@@ -13,8 +13,7 @@ use crate::{
         Answered, BeginOutcome, Begun, CalledOff, Hold, Live, OpenTurn, Store, StoreError, Verbosity, again, archive,
         cases, codec,
         error::Fault,
-        escalations::{self, Concern},
-        experiments, lease, proposals,
+        escalations, experiments, lease, proposals,
         sql::{self, Connection, FromSql, Invalidation, OptionalExtension, PrefetchedRows, Row, ValueRef, params},
         window,
         windows::{self, Entries, Windows},
@@ -282,11 +281,7 @@ fn open_of(
         conn.prepare_cached(START)?.run(params![turn.0, session.0, now_ms, case.map(|case| case.0), may_place])?;
     }
     let chance = escalations::Chance { here: row.get(Column::WaitsHere)?, apart: row.get(Column::AskedApart)? };
-    let (absorbs, awaits) = match escalations::concern(conn, turn, &inbound, chance)? {
-        Some(Concern::Contact(marker)) => (Some(Box::new(marker)), None),
-        Some(Concern::Asker(marker)) => (None, Some(Box::new(marker))),
-        None => (None, None),
-    };
+    let concern = escalations::concern(conn, turn, &inbound, chance)?.map(Box::new);
     let reading = match row.get_ref(Column::Reading)? {
         ValueRef::Null => None,
         reading => Some(Box::new(codec::from_json(reading, &format!("the reading of turn {turn}"))?)),
@@ -318,8 +313,7 @@ fn open_of(
         may_place,
         verbosity: verbosity.and_then(|name| Verbosity::from_name(&name)).unwrap_or_default(),
         resumed: is_begun,
-        absorbs,
-        awaits,
+        concern,
         reading,
         confirms,
         case,

@@ -7,7 +7,7 @@ use crate::{
     escalation::{Marker, Reading},
     ids::{SessionId, TurnId},
     ledger::{Tags, report::TurnReport},
-    store::{CalledOff, Live, Outgoing, Part, Verbosity},
+    store::{CalledOff, Concern, Live, Outgoing, Part, Verbosity},
 };
 
 /// What remains to be done for a question.
@@ -44,10 +44,8 @@ pub struct OpenTurn {
     pub verbosity: Verbosity,
     /// There was an earlier attempt, and it is unknown how far it got.
     pub resumed: bool,
-    /// The escalation that the message may answer, where its author is one of the contacts asked.
-    pub absorbs: Option<Box<Marker>>,
-    /// The escalation that the message may be about, where its author is the asker and still waits.
-    pub awaits: Option<Box<Marker>>,
+    /// The escalation that the message may be about.
+    pub concern: Option<Box<Concern>>,
     /// How an earlier attempt has interpreted the message.
     pub reading: Option<Box<Reading>>,
     /// The proposal that the message confirms, where it is its asker's consent.
@@ -89,8 +87,7 @@ impl OpenTurn {
             may_place: false,
             verbosity: Verbosity::Off,
             resumed: false,
-            absorbs: None,
-            awaits: None,
+            concern: None,
             reading: None,
             confirms: None,
             case: None,
@@ -98,6 +95,16 @@ impl OpenTurn {
             live: Live::default(),
             sizes: Sizes::default(),
             archived: 0,
+        }
+    }
+}
+
+impl OpenTurn {
+    /// The escalation that the message may answer, where its author is one of the contacts asked.
+    pub fn absorbs(&self) -> Option<&Marker> {
+        match self.concern.as_deref() {
+            Some(Concern::Contact(marker)) => Some(marker),
+            Some(Concern::Asker(_)) | None => None,
         }
     }
 }
