@@ -26,7 +26,7 @@ use pmk_host::{
     ledger::{Ledger, report::TurnReport},
     mra::{self, Mra},
     services::{Parts, Services, SharedLibrary},
-    store::{BeginOutcome, Hold, Outgoing, Receipts, Recorded, Store, TurnOutcome},
+    store::{BeginOutcome, Hold, Outgoing, Receipts, Recorded, Sent, Store, TurnOutcome},
 };
 use pmk_knowledge::Library;
 use pmk_models::{Answer, Meter, Model, ModelError, Request, Stop, Usage};
@@ -154,7 +154,7 @@ async fn session(home: &Path) {
         placeholder: None,
     };
     store.record(open.turn, recorded, NOW).await.expect("records");
-    store.finish(open.turn, vec![(0, None)], vec![], NOW).await.expect("finishes");
+    store.finish(open.turn, vec![Sent { part: 0, id: None }], vec![], NOW).await.expect("finishes");
 }
 
 fn standard() -> Stack {

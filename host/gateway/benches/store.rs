@@ -17,7 +17,7 @@ use pmk_core::{Entry, Message, SessionKey};
 use pmk_host::{
     chat::{Attachments, Inbound, ReplyTo},
     ledger::report::TurnReport,
-    store::{BeginOutcome, Hold, Outgoing, Receipts, Recorded, Store, TurnOutcome, WindowEdit},
+    store::{BeginOutcome, Hold, Outgoing, Receipts, Recorded, Sent, Store, TurnOutcome, WindowEdit},
 };
 use pmk_models::Usage;
 use tokio::runtime::Runtime;
@@ -79,7 +79,10 @@ async fn turn(store: &Store, conversation: usize, number: usize) {
         placeholder: None,
     };
     store.record(open.turn, recorded, NOW).await.expect("records");
-    store.finish(open.turn, vec![(0, Some("1700000000.000100".into()))], vec![], NOW).await.expect("finishes");
+    store
+        .finish(open.turn, vec![Sent { part: 0, id: Some("1700000000.000100".into()) }], vec![], NOW)
+        .await
+        .expect("finishes");
 }
 
 /// Runs `turns` turns, `AT_ONCE` of them at a time, those of one conversation one after the other.

@@ -96,8 +96,14 @@ pub struct Part {
     pub outgoing: Outgoing,
 }
 
-/// A part that was sent: its number, and the front's id of it, where the front has ids.
-pub type Sent = (u32, Option<String>);
+/// A part that was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// Its number.
+    pub part: u32,
+    /// The front's id of it, where the front has ids.
+    pub id: Option<String>,
+}
 
 /// What an outgoing message consists of beside its text.
 #[derive(Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -72,13 +72,13 @@ async fn every_step_survives() {
         ["one", "two", "three"]
     );
 
-    open(&home).part_sent(first.turn, (0, Some("17.1".into())), vec![], NOW + 6).await.unwrap();
+    open(&home).part_sent(first.turn, sent(0, Some("17.1")), vec![], NOW + 6).await.unwrap();
     let BeginOutcome::Deliver(rest) = open(&home).begin(inbox, Hold::Alone, NOW).await.unwrap() else {
         panic!("it has an answer")
     };
     assert_eq!(rest.parts.iter().map(|part| part.number).collect::<Vec<_>>(), [1, 2]);
 
-    let sent = vec![(1, Some("17.2".into())), (2, Some("17.3".into()))];
+    let sent = vec![sent(1, Some("17.2")), sent(2, Some("17.3"))];
     open(&home).finish(first.turn, sent, vec![], NOW + 7).await.unwrap();
     assert!(matches!(open(&home).begin(inbox, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Done));
     assert_eq!(open(&home).open_work().await.unwrap(), OpenWork::default());
@@ -143,12 +143,12 @@ async fn steps_out_of_order_are_refused_and_change_nothing() {
         let error = result.unwrap_err();
         assert!(matches!(error, StoreError::WrongState { turn: of, .. } if of == turn), "{error}");
     };
-    wrong(store.finish(turn, vec![(0, None)], vec![], NOW).await);
+    wrong(store.finish(turn, vec![sent(0, None)], vec![], NOW).await);
     store.record(turn, recorded("q", "a"), NOW).await.unwrap();
     wrong(store.record(turn, recorded("q", "b"), NOW).await);
     wrong(store.finish(turn, vec![], vec![], NOW).await);
-    wrong(store.part_sent(turn, (1, None), vec![], NOW).await);
-    store.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    wrong(store.part_sent(turn, sent(1, None), vec![], NOW).await);
+    store.finish(turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     wrong(store.finish(turn, vec![], vec![], NOW).await);
     wrong(store.record(turn, recorded("q", "c"), NOW).await);
     wrong(store.placed(turn, "17.1").await);
@@ -230,7 +230,7 @@ fn work_until_killed(home: &Path) {
                     let turn = ask(&store, inbox).await.turn;
                     store.record(turn, recorded("q", "a"), NOW).await.unwrap();
                     told("answered:", inbox);
-                    store.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
+                    store.finish(turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
                     told("delivered:", inbox);
                 }
             })

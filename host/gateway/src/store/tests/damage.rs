@@ -35,7 +35,7 @@ async fn scrambled_pages_are_known_as_damage_by_whoever_needs_them_and_others_go
         let inbox = accept(&store, &key(n), &format!("Ev{n}")).await;
         let open = ask(&store, inbox).await;
         store.record(open.turn, recorded("q", &format!("{n} 預算 ").repeat(1_500)), NOW).await.unwrap();
-        store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+        store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     }
     drop(store);
     let whole = fs::read(&path).unwrap();

@@ -51,7 +51,7 @@ async fn waiting(home: &Home) -> Store {
     let asked = ask(&store, said(&store, "Ev1", "U1", None).await).await;
     let escalation = Some(EscalationUpdate::Asked(FrontName::Slack, marker(&["U2", "U3"])));
     store.record(asked.turn, Recorded { escalation, ..recorded("q", "forwarded") }, NOW).await.unwrap();
-    store.finish(asked.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    store.finish(asked.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     store
 }
 
@@ -150,7 +150,7 @@ async fn what_is_no_answer_leaves_the_thread_waiting_with_what_was_said() {
         let words = EscalationRemark { user_id: user.into(), text: event.into(), turn: Some(open.turn) };
         let escalation = Some(EscalationUpdate::Said(FrontName::Slack, asked(&[]), words));
         store.record(open.turn, Recorded { escalation, ..recorded("q", "a") }, NOW).await.unwrap();
-        store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+        store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     }
     let [waiting] = store.escalations().await.unwrap().try_into().unwrap();
     let said: Vec<&str> = waiting.exchange.iter().map(|said| &*said.text).collect();
@@ -201,7 +201,7 @@ async fn asking_apart(home: &Home) -> (Store, TurnId, Marker) {
 /// The same once they were asked.
 async fn waiting_apart(home: &Home) -> (Store, Marker) {
     let (store, turn, marker) = asking_apart(home).await;
-    let sent = [(0, "9.0"), (1, "9.1"), (2, "9.2")].map(|(part, ts)| (part, Some(ts.to_owned())));
+    let sent = [(0, "9.0"), (1, "9.1"), (2, "9.2")].map(|(part, ts)| sent(part, Some(ts)));
     store.finish(turn, sent.to_vec(), vec![], NOW).await.unwrap();
     (store, marker)
 }
@@ -213,7 +213,7 @@ async fn a_question_waits_for_nobody_once_no_contact_can_be_reached_any_more() {
         let (store, turn, marker) = asking_apart(&home).await;
         assert!(!store.is_unreached(turn, 1).await.unwrap(), "the other contact may still be reached");
         for (part, ts) in [(0, Some("9.0")), (1, first)] {
-            store.part_sent(turn, (part, ts.map(str::to_owned)), vec![], NOW).await.unwrap();
+            store.part_sent(turn, sent(part, ts), vec![], NOW).await.unwrap();
         }
         // A second attempt at the last part finds the same.
         for _ in 0..2 {
@@ -273,7 +273,7 @@ async fn an_answer_that_is_handed_on_is_the_askers_and_survives_a_crash() {
     assert!(!store.claim_answer(&second, &marker).await.unwrap());
     let handed_on = Recorded { escalation: Some(EscalationUpdate::HandedOn), ..recorded("q", "a") };
     store.record(first.turn, handed_on, NOW).await.unwrap();
-    store.finish(first.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    store.finish(first.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     let answer = crate::store::handed_on(first.turn, &first.inbound, &marker).expect("it is asked apart");
     let inbox = store.accept(&answer, NOW).await.unwrap().expect("a new message");
     assert_eq!(store.accept(&answer, NOW).await.unwrap(), None, "handed on once");
@@ -301,7 +301,7 @@ async fn handed_on(store: &Store, said: &OpenTurn, marker: &Marker) -> Inbound {
     let parts = vec![Outgoing { purpose: Purpose::HandOn { answer: Box::new(answer.clone()) }, ..Outgoing::default() }];
     let handed_on = Recorded { parts, escalation: Some(EscalationUpdate::HandedOn), ..recorded("q", "a") };
     store.record(said.turn, handed_on, NOW).await.unwrap();
-    store.finish(said.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    store.finish(said.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     answer
 }
 
@@ -338,7 +338,7 @@ async fn an_answer_that_its_contact_had_deleted_stayed_in_the_conversation_of_th
     let answer = handed_on(&store, &said, &marker).await;
     let passing_on = ask(&store, store.accept(&answer, NOW).await.unwrap().expect("a new message")).await;
     store.record(passing_on.turn, recorded("They say: heliotrope", "It is the flower."), NOW).await.unwrap();
-    store.finish(passing_on.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    store.finish(passing_on.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     let here = Changed::Here { key: "slack:dm:U2".parse().unwrap(), anew: true };
     assert_eq!(takes_back(&store, "U2", "5.5").await, here);
     is_gone(&home, "heliotrope");
@@ -376,7 +376,7 @@ async fn what_was_deleted_of_what_was_said_about_a_question_was_passed_on_with_i
         let escalation = Some(EscalationUpdate::Said(FrontName::Slack, marker.clone(), words));
         let said_on = Recorded { escalation, messages: vec![], ..recorded("", "said") };
         store.record(said.turn, said_on, NOW).await.unwrap();
-        store.finish(said.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+        store.finish(said.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     }
     takes_back(&store, "U1", "6.6").await;
     is_gone(&home, "heliotrope");
@@ -428,7 +428,7 @@ async fn a_question_that_was_changed_changed_the_answer_that_was_handed_on_to_it
     let outturn = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
     let forwarded = Recorded { parts: vec![Outgoing::reply("asked"), to], escalation, outturn, ..recorded("q", "a") };
     store.record(asked.turn, forwarded, NOW).await.unwrap();
-    let sent = [(0, "9.0"), (1, "9.1")].map(|(part, ts)| (part, Some(ts.to_owned())));
+    let sent = [(0, "9.0"), (1, "9.1")].map(|(part, ts)| sent(part, Some(ts)));
     store.finish(asked.turn, sent.to_vec(), vec![], NOW).await.unwrap();
     let marker = Marker { asked_by: Some(asked.turn), ..marker };
     let said = ask(&store, told(&store, "Ev2", "U2", Some("9.1")).await).await;
@@ -503,7 +503,7 @@ async fn asked_twice(home: &Home) -> (Store, [Marker; 2]) {
     let answering = ask(&store, told(&store, "Ev2", "U2", Some("9.1")).await).await;
     assert!(store.claim_answer(&answering, &first).await.unwrap());
     store.record(answering.turn, recorded("q", "a"), NOW).await.unwrap();
-    store.finish(answering.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    store.finish(answering.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     let again = ask(&store, told(&store, "Ev3", "U1", None).await).await;
     let secret = Marker { question: "Whose salary is cut?".into(), asked_by: None, ..first.clone() };
     let secret = Marker { mentioned_user_ids: vec!["U4".into()], reason: Some("secret".into()), ..secret };
@@ -511,7 +511,7 @@ async fn asked_twice(home: &Home) -> (Store, [Marker; 2]) {
     let escalation = Some(EscalationUpdate::Asked(FrontName::Slack, secret.clone()));
     let parts = vec![Outgoing::reply("asked"), to];
     store.record(again.turn, Recorded { parts, escalation, ..recorded("q", "a") }, NOW).await.unwrap();
-    store.finish(again.turn, vec![(0, Some("9.8".into())), (1, Some("9.9".into()))], vec![], NOW).await.unwrap();
+    store.finish(again.turn, vec![sent(0, Some("9.8")), sent(1, Some("9.9"))], vec![], NOW).await.unwrap();
     let earlier = vec![EarlierQuestion { asked_by: first.asked_by.unwrap(), question: first.question.clone() }];
     (store, [first, Marker { asked_by: Some(again.turn), earlier, ..secret }])
 }
@@ -538,7 +538,7 @@ async fn a_second_question_of_a_thread_was_answered_by_those_who_were_asked_the_
     let escalation = Some(EscalationUpdate::Said(FrontName::Slack, first.clone(), words));
     let remark = ask(&store, told(&store, "Ev6", "U3", Some("9.2")).await).await;
     store.record(remark.turn, Recorded { escalation, ..recorded("q", "a") }, NOW).await.unwrap();
-    store.finish(remark.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    store.finish(remark.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     assert_eq!(store.escalations().await.unwrap(), std::slice::from_ref(&second));
     let answering = ask(&store, told(&store, "Ev7", "U4", None).await).await;
     assert_eq!(answering.absorbs(), Some(&second));

@@ -59,7 +59,7 @@ pub(super) async fn gone(store: Store) {
 async fn answer(store: &Store, inbox: InboxId) {
     let turn = ask(store, inbox).await.turn;
     store.record(turn, recorded("q", "a"), NOW).await.unwrap();
-    store.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    store.finish(turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
 }
 
 async fn open_at(store: &Store) -> Vec<InboxId> {
@@ -127,7 +127,7 @@ async fn without_its_number_among_the_hosts_nothing_would_keep_a_host_that_slept
     // Then only operations that check the lease are refused.
     assert!(matches!(stopped.record(turn, recorded("q", "late"), NOW).await, Err(StoreError::Changed)));
     host.record(turn, recorded("q", "a"), NOW).await.unwrap();
-    stopped.part_sent(turn, (0, None), vec![], NOW).await.unwrap();
+    stopped.part_sent(turn, sent(0, None), vec![], NOW).await.unwrap();
     assert_eq!(number(&one, "SELECT count(*) FROM outbox WHERE sent_at IS NOT NULL"), 1);
 }
 
@@ -242,7 +242,7 @@ async fn one_conversation_is_worked_on_by_one_host_at_a_time() {
         matches!(second.begin(later, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Elsewhere),
         "it is not delivered"
     );
-    first.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    first.finish(turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     answer(&second, later).await;
     assert!(matches!(first.begin(later, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Done));
 }
@@ -323,7 +323,7 @@ async fn a_conversation_is_not_free_while_a_turn_is_under_way_that_has_taken_oth
     first.finish(taken.turn, vec![], vec![], NOW).await.unwrap();
     assert!(matches!(second.begin(inbox, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Elsewhere));
     first.record(turn, recorded("q", "a"), NOW).await.unwrap();
-    first.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    first.finish(turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     let next = accept(&second, KEY, "Ev3").await;
     answer(&second, next).await;
 }
@@ -340,7 +340,7 @@ async fn what_another_host_has_begun_anew_is_recorded_by_nobody_else() {
     assert!(matches!(first.record(turn, recorded("q", "a"), NOW).await, Err(StoreError::Changed)));
     assert!(matches!(first.begin(inbox, Hold::Along, NOW).await.unwrap(), BeginOutcome::Elsewhere));
     second.record(turn, recorded("q", "a"), NOW).await.unwrap();
-    second.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    second.finish(turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
 }
 
 #[tokio::test]
@@ -360,7 +360,7 @@ async fn who_is_about_to_leave_hands_on_what_it_has_not_begun_and_what_one_does_
     // It finishes what it has begun.
     assert!(matches!(second.begin(begun, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Elsewhere));
     first.record(turn, recorded("q", "a"), NOW).await.unwrap();
-    first.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    first.finish(turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     // Without another host it keeps what it has.
     let left = accept(&second, KEY, "Ev3").await;
     gone(first).await;
@@ -417,7 +417,7 @@ async fn who_sets_a_question_aside_does_not_free_the_conversation_that_another_h
     let next = accept(&second, KEY, "Ev3").await;
     assert!(matches!(second.begin(next, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Elsewhere));
     first.record(turn, recorded("q", "a"), NOW).await.unwrap();
-    first.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    first.finish(turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     answer(&second, next).await;
 }
 

@@ -152,7 +152,7 @@ async fn the_turns_of_one_commit_write_the_index_of_words_out_once() {
         settle().await;
         let finishing = store.clone();
         waiting.push(tokio::spawn(async move {
-            finishing.finish(turn, vec![(0, Some("1.1".into()))], vec![], NOW).await?;
+            finishing.finish(turn, vec![sent(0, Some("1.1"))], vec![], NOW).await?;
             Ok(None)
         }));
         settle().await;

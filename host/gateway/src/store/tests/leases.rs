@@ -36,7 +36,7 @@ async fn a_turn_under_way_keeps_a_command_waiting_until_it_is_finished() {
     let waiting = tokio::spawn(async move { command.lease(&key(), "test", Duration::from_secs(20), NOW).await });
     run.record(turn, recorded("q", "a"), NOW).await.unwrap();
     assert!(!waiting.is_finished());
-    run.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    run.finish(turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     let _lease = waiting.await.unwrap().unwrap();
 }
 
@@ -49,10 +49,10 @@ async fn what_was_finished_along_with_a_turn_released_its_conversation() {
         panic!("it may begin")
     };
     run.record(along.turn, recorded("/pmk help", "help"), NOW).await.unwrap();
-    run.finish(along.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    run.finish(along.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     assert!(command.lease(&key(), "test", Duration::ZERO, NOW).await.is_err(), "the first turn is under way");
     run.record(turn, recorded("q", "a"), NOW).await.unwrap();
-    run.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    run.finish(turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     let _lease = command.lease(&key(), "test", Duration::ZERO, NOW).await.unwrap();
 }
 
@@ -67,7 +67,7 @@ async fn what_a_turn_added_while_a_reset_waited_for_it_was_not_counted() {
     });
     settle().await;
     run.record(turn, recorded("q", "a"), NOW).await.unwrap();
-    run.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    run.finish(turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     assert_eq!(reset.await.unwrap(), (Some(2), None));
 }
 

@@ -133,7 +133,7 @@ async fn a_full_disk_is_said_and_outlived() {
 
     limit_pages(&store, 1_000_000).await;
     store.record(turn, recorded("q", &long), NOW).await.unwrap();
-    store.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    store.finish(turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     assert_eq!(live_texts(&store, "slack:dm:U1").await.len(), 4);
 }
 

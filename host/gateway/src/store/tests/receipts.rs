@@ -61,7 +61,7 @@ async fn a_turn_keeps_what_its_requests_were_made_from_and_each_text_once() {
         let second = receipt(1, &mut receipts, [window, added].concat());
         [first, second].into_iter().for_each(|receipt| receipts.push(receipt));
         store.record(open.turn, Recorded { receipts, ..recorded("q", "a") }, NOW).await.unwrap();
-        store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+        store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
         kept.push(open);
     }
     let of_turn = store.receipts_of_turn(kept[1].turn).await.unwrap();

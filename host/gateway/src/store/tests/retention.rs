@@ -65,7 +65,7 @@ async fn talk_of_zebras(store: &Store) -> OpenTurn {
         Some(EscalationUpdate::Asked(FrontName::Slack, Marker { question: "which zebra?".into(), ..marker(&["U9"]) }));
     let recorded = Recorded { receipts, escalation, ..recorded("a zebra?", "the zebra has stripes") };
     store.record(open.turn, recorded, NOW).await.unwrap();
-    store.finish(open.turn, vec![(0, Some("1.2".into()))], vec![], NOW).await.unwrap();
+    store.finish(open.turn, vec![sent(0, Some("1.2"))], vec![], NOW).await.unwrap();
     open
 }
 
@@ -114,7 +114,7 @@ async fn a_text_that_another_conversation_refers_to_stays_for_it() {
         let with = receipt(0, &mut receipts, vec![Reference::AddedReduced(0, own)]);
         receipts.push(with);
         store.record(open.turn, Recorded { receipts, ..recorded("q", "a") }, NOW).await.unwrap();
-        store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+        store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     }
     erase(&store, KEY).await.unwrap();
     let is_stored = async |text: &str| store.text(&Digest::of(text)).await.unwrap().is_some();
@@ -151,7 +151,7 @@ async fn only_conversations_in_which_nobody_has_written_for_so_long_are_too_old(
     assert_eq!(idle(4).await, [key(KEY)], "the recent one is not answered yet");
     let open = ask(&store, recent).await;
     store.record(open.turn, recorded("q", "a"), NOW).await.unwrap();
-    store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     assert_eq!(idle(4).await, [key(KEY), key(OTHER)]);
     erase(&store, KEY).await.unwrap();
     assert_eq!(idle(9).await, [], "what is erased is not too old again");
@@ -185,7 +185,7 @@ async fn a_turn_that_begins_before_the_receipts_are_erased_keeps_its_own() {
         receipts.push(with);
         let recorded = Recorded { receipts, revision: open.live.revision, ..recorded("q", "a") };
         store.record(open.turn, recorded, NOW).await.unwrap();
-        store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+        store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
         open.turn
     };
     with_receipt("Ev1").await;
@@ -210,7 +210,7 @@ async fn a_text_that_another_process_has_erased_is_stored_again() {
         let with = receipt(0, &mut receipts, vec![]);
         receipts.push(with);
         store.record(open.turn, Recorded { receipts, ..recorded("q", "a") }, NOW).await.unwrap();
-        store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+        store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
         let is_stored = async |text: &str| other.text(&Digest::of(text)).await.unwrap().is_some();
         assert!(is_stored("3 turns are not shown").await && is_stored("You are a help desk.").await, "{event}");
         erase(&other, wanted).await.unwrap();
@@ -224,7 +224,7 @@ async fn a_contacts_answer_and_an_edit_are_content_too() {
     let store = open(&home);
     let open = ask(&store, accept(&store, OTHER, "Ev1").await).await;
     store.record(open.turn, Recorded { messages: vec![], ..recorded("", "") }, NOW).await.unwrap();
-    store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     let idle = async || store.idle_conversations(1, NOW + 2 * DAY_MS).await.unwrap();
     for holds in ["UPDATE turn SET reading = 'x'", "UPDATE inbox SET edited = 'x'", "UPDATE outbox SET how = 'x'"] {
         assert_eq!(idle().await, [], "before {holds}");
@@ -247,7 +247,7 @@ async fn a_conversation_in_which_somebody_writes_again_is_kept() {
     let turn = ask(&store, again).await;
     let recorded = Recorded { revision: turn.live.revision, ..recorded("q", "a") };
     store.record(turn.turn, recorded, later).await.unwrap();
-    store.finish(turn.turn, vec![(0, None)], vec![], later).await.unwrap();
+    store.finish(turn.turn, vec![sent(0, None)], vec![], later).await.unwrap();
     let erased = store.erase_conversation(&key(KEY), Erasing::Idle { days: 9 }, Duration::ZERO, later).await;
     assert_eq!(erased, Err(StoreError::NotIdle(key(KEY))));
     assert_eq!(number(&home, "SELECT count(*) FROM message"), 4);
@@ -272,7 +272,7 @@ async fn a_long_conversation_is_erased_in_pieces() {
     let open = ask(&store, accept(&store, KEY, "Ev1").await).await;
     let messages = (0..1_201).map(|n| Entry::new(0, Message::user(format!("message {n}")))).collect();
     store.record(open.turn, Recorded { messages, ..recorded("", "") }, NOW).await.unwrap();
-    store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     assert_eq!(erase(&store, KEY).await, Ok(1_201));
     assert_eq!(number(&home, "SELECT count(*) FROM message"), 0);
     assert_eq!(number(&home, "SELECT count(*) FROM live"), 0);

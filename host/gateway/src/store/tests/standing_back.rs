@@ -106,7 +106,7 @@ async fn answer_all(store: &Store, taken: &Mutex<HashSet<SessionId>>, questions:
             assert!(taken.lock().unwrap().insert(turn.session), "two hosts are at work in one conversation");
             store.record(turn.turn, recorded(&turn.inbound.ts, "a"), NOW).await.unwrap();
             taken.lock().unwrap().remove(&turn.session);
-            store.finish(turn.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+            store.finish(turn.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
         }
     }
 }

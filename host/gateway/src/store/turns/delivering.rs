@@ -53,14 +53,14 @@ impl Store {
     pub async fn part_sent(
         &self,
         turn: TurnId,
-        part: Sent,
+        sent: Sent,
         events: Vec<TaggedEvent>,
         now_ms: i64,
     ) -> Result<(), StoreError> {
         let lines = self.pen(now_ms).lines(&events);
-        let (known, number) = (self.shared.undelivered.take(turn), part.0);
+        let (known, number) = (self.shared.undelivered.take(turn), sent.part);
         let work = move |conn: &Connection| {
-            part_sent(conn, turn, &part, now_ms)?;
+            part_sent(conn, turn, &sent, now_ms)?;
             events::add(conn, Some(turn), &lines)
         };
         self.write_prefetched_with_events(Prefetch::Narrow, work).await?;
@@ -133,11 +133,11 @@ impl Store {
                 }
             };
             let Outstanding { session, is_over, mut unsent } = outstanding;
-            for (part, sent_id) in &sent {
+            for Sent { part, id } in &sent {
                 if !unsent.remove(part) {
                     return Err(wrong("has no such part to send"));
                 }
-                conn.prepare_cached(PART_SENT)?.run(params![turn.0, part, sent_id, now_ms])?;
+                conn.prepare_cached(PART_SENT)?.run(params![turn.0, part, id, now_ms])?;
             }
             if !unsent.is_empty() {
                 return Err(wrong("has unsent parts"));
@@ -189,8 +189,8 @@ pub(super) fn unsent_parts(conn: &Connection, turn: TurnId) -> Result<Vec<Part>,
     Ok(parts)
 }
 
-fn part_sent(conn: &Connection, turn: TurnId, (part, sent_id): &Sent, now_ms: i64) -> Result<(), Fault> {
-    match conn.prepare_cached(PART_SENT)?.execute(params![turn.0, part, sent_id, now_ms])? {
+fn part_sent(conn: &Connection, turn: TurnId, Sent { part, id }: &Sent, now_ms: i64) -> Result<(), Fault> {
+    match conn.prepare_cached(PART_SENT)?.execute(params![turn.0, part, id, now_ms])? {
         0 => Err(StoreError::WrongState { turn, why: "has no such part to send" }.into()),
         _ => Ok(()),
     }
