@@ -179,7 +179,6 @@ const BY_INDEX: &[&str] = &[
     receipt::KEEP_TEXT,
     receipts::FIND_TEXT,
     receipt::KEEP,
-    receipts::OF_TURN,
     receipts::OF_SESSION,
     archive::COUNT_TERMS,
     turns::recording::PIECE,
