@@ -26,7 +26,7 @@ use pmk_host::{
     ledger::{Ledger, report::TurnReport},
     mra::{self, Mra},
     services::{Parts, Services, SharedLibrary},
-    store::{BeginOutcome, Outgoing, Receipts, Recorded, Store, TurnOutcome},
+    store::{BeginOutcome, Hold, Outgoing, Receipts, Recorded, Sent, Store, TurnOutcome},
 };
 use pmk_knowledge::Library;
 use pmk_models::{Answer, Meter, Model, ModelError, Request, Stop, Usage};
@@ -125,7 +125,9 @@ fn question(event_id: &str) -> Inbound {
 async fn session(home: &Path) {
     let store = Store::open(home).expect("a store");
     let inbox = store.accept(&question("before"), NOW).await.expect("accepts").expect("new");
-    let BeginOutcome::Ask(open) = store.begin(inbox, NOW).await.expect("begins") else { panic!("a new turn") };
+    let BeginOutcome::Ask(open) = store.begin(inbox, Hold::Alone, NOW).await.expect("begins") else {
+        panic!("a new turn")
+    };
     let messages = (0..ENTRIES)
         .map(|n| {
             let text = format!("{n} {}", "日誌 the daemon says more of the same. ".repeat(ENTRY_BYTES / 43));
@@ -152,7 +154,7 @@ async fn session(home: &Path) {
         placeholder: None,
     };
     store.record(open.turn, recorded, NOW).await.expect("records");
-    store.finish(open.turn, vec![(0, None)], vec![], NOW).await.expect("finishes");
+    store.finish(open.turn, vec![Sent { part: 0, id: None }], vec![], NOW).await.expect("finishes");
 }
 
 fn standard() -> Stack {

@@ -17,7 +17,7 @@ use pmk_core::{Entry, Message, SessionKey};
 use pmk_host::{
     chat::{Attachments, Inbound, ReplyTo},
     ledger::report::TurnReport,
-    store::{BeginOutcome, Outgoing, Receipts, Recorded, Store, TurnOutcome, WindowEdit},
+    store::{BeginOutcome, Hold, Outgoing, Receipts, Recorded, Sent, Store, TurnOutcome, WindowEdit},
 };
 use pmk_models::Usage;
 use tokio::runtime::Runtime;
@@ -48,7 +48,9 @@ async fn turn(store: &Store, conversation: usize, number: usize) {
         ts: format!("{number:010}.000100"),
     };
     let inbox = store.accept(&inbound, NOW).await.expect("accepts").expect("a new message");
-    let BeginOutcome::Ask(open) = store.begin(inbox, NOW).await.expect("begins") else { panic!("a new turn") };
+    let BeginOutcome::Ask(open) = store.begin(inbox, Hold::Alone, NOW).await.expect("begins") else {
+        panic!("a new turn")
+    };
     let entries = black_box(&open.live.entries);
     if entries.len() >= LONGEST_WINDOW {
         let removed = entries[..LONGEST_WINDOW / 2].iter().map(|entry| entry.position).collect();
@@ -77,7 +79,10 @@ async fn turn(store: &Store, conversation: usize, number: usize) {
         placeholder: None,
     };
     store.record(open.turn, recorded, NOW).await.expect("records");
-    store.finish(open.turn, vec![(0, Some("1700000000.000100".into()))], vec![], NOW).await.expect("finishes");
+    store
+        .finish(open.turn, vec![Sent { part: 0, id: Some("1700000000.000100".into()) }], vec![], NOW)
+        .await
+        .expect("finishes");
 }
 
 /// Runs `turns` turns, `AT_ONCE` of them at a time, those of one conversation one after the other.
@@ -119,7 +124,9 @@ async fn archive(store: &Store, numbers: &AtomicUsize, messages: usize) {
         ts: String::new(),
     };
     let inbox = store.accept(&probe, NOW).await.expect("accepts").expect("a new message");
-    let BeginOutcome::Ask(open) = store.begin(inbox, NOW).await.expect("begins") else { panic!("a new turn") };
+    let BeginOutcome::Ask(open) = store.begin(inbox, Hold::Alone, NOW).await.expect("begins") else {
+        panic!("a new turn")
+    };
     let recorded = Recorded {
         messages: filler,
         usage: Usage::default(),

@@ -51,13 +51,13 @@ mod files;
 mod following;
 mod handed_on;
 mod hosts;
-mod how;
 mod images;
 mod in_person;
 mod intake;
 mod lease;
 mod mark;
 mod moment;
+mod outgoing;
 mod parking;
 mod paths;
 mod person;
@@ -79,7 +79,6 @@ mod sql;
 mod tools;
 pub mod transfer;
 mod turns;
-mod types;
 mod undelivered;
 mod upgrade;
 mod uses;
@@ -110,7 +109,7 @@ pub use asked::{Asking, BOUNDED_FOR, Bound};
 pub use atom_files::{AtomOffer, AtomRow};
 pub use backup::BackupError;
 pub use calibrations::ModelCalibration;
-pub use cases::{DumpedCase, Opened};
+pub use cases::{CaseEntry, DumpedCase, Opened};
 pub use changes::{Changed, Open};
 pub use choice::{Choice, HostPolicies};
 pub use common_config::{CommonConfig, HomeConfig};
@@ -118,13 +117,16 @@ pub use components::{LayerUpload, SentLayer};
 pub use copying::{Copied, CopyError};
 pub use dump::{DumpedLive, DumpedMessage, SessionDump};
 pub use error::{Loss, StoreError, StoreErrorKind};
+pub use escalations::{Concern, updates::EscalationUpdate};
 pub use examine::{Examined, Kept};
 pub use experiments::{ArmConversation, Design, DesignedArm, StoppedArm, TurnOutcome, Vote, Voted};
 pub use handed_on::{handed_on, is_handed_on};
 pub use hosts::{HOST_LEASE, Host, HostFence, HostState, UnderWay, UnleasedConversation};
 pub use images::StoredImage;
-pub use intake::SEEN_FOR;
-pub use lease::LEASE_FOR;
+pub use intake::{CalledOff, OpenWork, Pending, SEEN_FOR};
+pub use lease::{LEASE_FOR, Lease};
+pub use outgoing::{Offers, Outgoing, Part, Purpose, Sent};
+pub use parking::{Parked, Unparked};
 pub use person::{ErasedWords, WrittenIn};
 pub use place::Place;
 pub use presence::{Announce, DmUser, MissedConversation, Outage, Telling, UnannouncedOutage, Unread};
@@ -136,13 +138,14 @@ pub use reset::{Cut, TURN_WAIT};
 pub use restore::Restored;
 pub use retention::{ErasedConversation, Erasing};
 pub use sent_arms::{ExperimentId, SentArm};
-pub use types::{
-    Answered, BeginOutcome, Begun, CalledOff, CaseEntry, EscalationUpdate, FoldEdit, Hold, Lease, Live, LiveEntry,
-    Offers, OpenTurn, OpenWork, Outgoing, Parked, Part, Pending, PreviewKind, Purpose, Recorded, Replacement, Sent,
-    SessionSummary, StoredMessage, Unparked, WindowEdit,
+pub use sessions::{SessionSummary, StoredMessage};
+pub use turns::{
+    open::{Answered, BeginOutcome, Begun, Hold, OpenTurn, PreviewKind},
+    recording::Recorded,
 };
 pub use uses::AtomUse;
 pub use verbosity::Verbosity;
+pub use window::{FoldEdit, Live, LiveEntry, Replacement, WindowEdit};
 
 use connection::Migrate;
 use copying::Mark;
@@ -151,7 +154,6 @@ use error::Fault;
 use files::OpenFiles;
 use readers::Readers;
 use sql::{Connection, Link};
-use types::Concern;
 use writer::{Prefetch, Writer};
 
 /// The file's name in `<home>/gateway`.

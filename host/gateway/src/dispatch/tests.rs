@@ -13,7 +13,7 @@ use crate::{
     config::QueueMode,
     ids::{InboxId, TurnId},
     ledger::{Event, InExperiment, Tags},
-    store::BeginOutcome,
+    store::{BeginOutcome, Hold},
 };
 
 mod collecting;
@@ -113,7 +113,7 @@ impl Turns for Scripted {
     async fn run(&self, batch: &Batch) -> Result<(), TurnFailure> {
         let mut open = vec![];
         for &inbox in batch.ids() {
-            match self.store.begin(inbox, clock::now_ms()).await {
+            match self.store.begin(inbox, Hold::Alone, clock::now_ms()).await {
                 Ok(BeginOutcome::Ask(turn)) => open.push((turn.turn, turn.inbound.text)),
                 Ok(_) => {}
                 Err(error) => return Err(TurnFailure::Hopeless { why: error.to_string() }),

@@ -10,7 +10,6 @@ use super::{
     error::Fault,
     intake::front_name,
     sql::{Connection, OptionalExtension, Params, Row, params},
-    types::CaseEntry,
 };
 pub use travel::DumpedCase;
 
@@ -58,6 +57,17 @@ pub enum Opened {
     Case { case: Case, again: bool },
     /// Another case is open.
     Other(Case),
+}
+
+/// What a turn adds to its case, beside its messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CaseEntry {
+    pub case: CaseId,
+    /// Who wrote the question, where that was one person only.
+    pub user: Option<String>,
+    pub asked_at_ms: i64,
+    /// What the answer adds to the case; notes that the case already has are not repeated.
+    pub notes: Vec<Note>,
 }
 
 impl Store {

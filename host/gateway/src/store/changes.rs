@@ -46,29 +46,43 @@ pub(super) const FIND_HANDED_ON: &str = find!("i.event_id = ?3");
 /// A message of the gateway's own that is part of an answer, in its conversation or in person.
 pub(super) const FIND_REPLY: &str = "SELECT o.turn_id, i.session_id, s.key
      FROM outbox o JOIN inbox i ON i.id = o.turn_id JOIN session s ON s.id = i.session_id
-     WHERE o.sent_id = ?1 AND s.channel = ?2
+     WHERE o.sent_id = ?2 AND s.channel = ?1
        AND coalesce(CASE WHEN json_valid(o.how) THEN json_extract(o.how, '$.purpose.for') END, 'reply') IN ('reply', 'passed-on')
      UNION ALL SELECT p.turn_id, i.session_id, s.key
      FROM in_person p JOIN inbox i ON i.id = p.turn_id JOIN session s ON s.id = i.session_id
-     WHERE p.sent_id = ?1 AND p.channel = ?2";
+     WHERE p.sent_id = ?2 AND p.channel = ?1";
 pub(super) const SET_EDITED: &str = "UPDATE inbox SET edited = ?2, edited_at = ?3 WHERE id = ?1";
-pub(super) const STOP: &str = "UPDATE inbox SET called_off = 'stopped'
-     WHERE id = ?1 AND message IS NOT NULL AND parked_at IS NULL AND called_off IS NULL
-       AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.id = ?1 AND t.answered_at IS NOT NULL)
-     RETURNING session_id, EXISTS (SELECT 1 FROM turn t WHERE t.id = ?1) AS begun";
+/// That an inbox entry waits for an answer, as long as its turn has none.
+macro_rules! waits {
+    () => {
+        "message IS NOT NULL AND parked_at IS NULL AND called_off IS NULL"
+    };
+}
+macro_rules! find_waiting {
+    ($which:literal) => {
+        concat!(
+            "SELECT i.id, i.user, t.id IS NOT NULL, i.ts, s.key
+     FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id WHERE ",
+            waits!(),
+            " AND t.answered_at IS NULL AND ",
+            $which
+        )
+    };
+}
+pub(super) const STOP: &str = concat!(
+    "UPDATE inbox SET called_off = 'stopped' WHERE id = ?1 AND ",
+    waits!(),
+    " AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.id = ?1 AND t.answered_at IS NOT NULL)
+     RETURNING session_id, EXISTS (SELECT 1 FROM turn t WHERE t.id = ?1) AS begun"
+);
 pub(super) const NEXT_REVISION: &str = "UPDATE session SET revision = revision + 1 WHERE id = ?1";
 pub(super) const REVISION: &str = "SELECT revision FROM session WHERE id = ?1";
 /// In the order in which they are answered.
-pub(super) const WAITING_IN: &str = "SELECT i.id, i.user, t.id IS NOT NULL, i.ts FROM inbox i JOIN session s ON s.id = i.session_id
-     LEFT JOIN turn t ON t.id = i.id
-     WHERE s.key = ?1 AND i.message IS NOT NULL AND i.parked_at IS NULL AND i.called_off IS NULL AND t.answered_at IS NULL
-     ORDER BY i.ts, i.id";
+pub(super) const WAITING_IN: &str = find_waiting!("s.key = ?1 ORDER BY i.ts, i.id");
 /// The waiting question that a message is, or whose placeholder it is.
-pub(super) const WAITING_AT: &str =
-    "SELECT i.id, i.user, t.id IS NOT NULL, i.ts, s.key FROM inbox i JOIN session s ON s.id = i.session_id
-     LEFT JOIN turn t ON t.id = i.id
-     WHERE i.message IS NOT NULL AND i.parked_at IS NULL AND i.called_off IS NULL AND t.answered_at IS NULL
-       AND i.channel = ?1 AND ?2 <> '' AND (i.ts = ?2 OR t.placeholder = ?2) AND substr(i.event_id, 1, 8) <> ':answer:'";
+pub(super) const WAITING_AT: &str = find_waiting!(
+    "i.channel = ?1 AND ?2 <> '' AND (i.ts = ?2 OR t.placeholder = ?2) AND substr(i.event_id, 1, 8) <> ':answer:'"
+);
 
 /// The result of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -375,7 +389,7 @@ fn concerns_us(conn: &Connection, deletion: &Deletion) -> Result<bool, Fault> {
     let Deletion { channel, ts, of, .. } = deletion;
     Ok(*of == DeletedAuthor::Us
         || conn.prepare_cached(FIND)?.exists([channel, ts])?
-        || conn.prepare_cached(FIND_REPLY)?.exists([ts, channel])?
+        || conn.prepare_cached(FIND_REPLY)?.exists([channel, ts])?
         || conversation_of(conn, deletion)?.is_some())
 }
 
@@ -518,7 +532,7 @@ pub(super) struct Reply {
 
 pub(super) fn reply_at(conn: &Connection, channel: &str, ts: &str) -> Result<Option<Reply>, Fault> {
     let mut statement = conn.prepare_cached(FIND_REPLY)?;
-    let mut rows = statement.query([ts, channel])?;
+    let mut rows = statement.query([channel, ts])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     Ok(Some(Reply { turn: TurnId(row.get(0)?), session: SessionId(row.get(1)?), key: codec::key(row.get_ref(2)?)? }))
 }

@@ -1,9 +1,11 @@
 //! Escalations: threads that wait for a contact's answer, and which messages belong to them.
 
+pub(super) mod updates;
+
 use pmk_core::{FrontName, Place, SessionKey};
 
 use super::{
-    Concern, OpenTurn, Outgoing, Purpose, Store, StoreError, Verbosity, changes, codec,
+    OpenTurn, Store, StoreError, Verbosity, changes, codec,
     error::Fault,
     events, handed_on,
     intake::front_name,
@@ -13,12 +15,9 @@ use super::{
 use crate::ids::TurnId;
 use crate::{
     chat::Inbound,
-    escalation::{EscalationRemark, Marker, Reading},
+    escalation::{Marker, Reading},
     ledger::{Event, TaggedEvent},
 };
-
-/// How long a closed escalation is remembered, so that a late answer is recognised.
-const CLOSED_FOR_MS: i64 = 24 * 60 * 60 * 1_000;
 
 pub(super) const FIND_MARKER: &str = "SELECT marker FROM escalation
      WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3 AND closed_at IS NULL
@@ -86,19 +85,8 @@ pub(super) const GIVE_UP: &str = concat!(
     unclaimed!(),
     " WHERE claimed_by = ?1 AND NOT EXISTS (SELECT 1 FROM turn WHERE id = ?1 AND answered_at IS NOT NULL)"
 );
-pub(super) const IS_CLAIMING: &str = "SELECT 1 FROM escalation WHERE claimed_by = ?1";
-pub(super) const ABSORBED: &str = "UPDATE escalation SET closed_at = ?2, claimed_by = NULL WHERE claimed_by = ?1";
 pub(super) const CLOSE: &str = "UPDATE escalation SET closed_at = ?4
      WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3 AND closed_at IS NULL AND claimed_by IS NULL";
-pub(super) const FORGET_APART: &str = "DELETE FROM asked_apart WHERE (front, channel, thread_ts) IN
-     (SELECT front, channel, thread_ts FROM escalation WHERE closed_at <= ?1)";
-pub(super) const FORGET: &str = "DELETE FROM escalation WHERE closed_at <= ?1";
-pub(super) const LAST_ASKED: &str =
-    "SELECT marker FROM escalation WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3";
-pub(super) const AWAIT: &str = "INSERT INTO escalation (front, channel, thread_ts, marker) VALUES (?1, ?2, ?3, ?4)
-     ON CONFLICT (front, channel, thread_ts) DO UPDATE SET marker = excluded.marker, claimed_by = NULL, closed_at = NULL";
-pub(super) const ASK_APART: &str = "INSERT INTO asked_apart (turn_id, part, contact, front, channel, thread_ts)
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 pub(super) const SET_MARKER: &str =
     "UPDATE escalation SET marker = ?4 WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3";
 /// The escalations that a message may have been a remark about: those of its channel, and those that its author was
@@ -318,6 +306,22 @@ impl Store {
     }
 }
 
+/// The escalation that a message may be about, by the role of the message's author.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Concern {
+    /// The author is one of the contacts who were asked.
+    Contact(Marker),
+    /// The author is the one who asked, and still waits.
+    Asker(Marker),
+}
+
+impl Concern {
+    pub fn marker(&self) -> &Marker {
+        let (Concern::Contact(marker) | Concern::Asker(marker)) = self;
+        marker
+    }
+}
+
 /// Whether a message may concern an escalation at all; most do not.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Chance {
@@ -506,42 +510,6 @@ fn unreached(conn: &Connection, turn: TurnId, refused: u32) -> Result<Option<(Fr
     Ok(asked.and_then(|asked| Some((asked.apart.as_ref()?.key.front, asked))))
 }
 
-/// Stores that a thread waits for an answer. Contacts who are asked in direct messages are identified by the parts
-/// that ask them.
-pub(super) fn await_answer(
-    conn: &Connection,
-    turn: TurnId,
-    (front, marker): (FrontName, &Marker),
-    parts: &[Outgoing],
-    now_ms: i64,
-) -> Result<(), Fault> {
-    let expired = now_ms.saturating_sub(CLOSED_FOR_MS);
-    conn.prepare_cached(FORGET_APART)?.run([expired])?;
-    conn.prepare_cached(FORGET)?.run([expired])?;
-    let place = params![front_name(front), marker.channel_id, marker.thread_ts];
-    let before = first(conn.prepare_cached(LAST_ASKED)?.query(place)?)?;
-    put(conn, AWAIT, front, &marker.clone().asked(turn, before))?;
-    let mut ask = conn.prepare_cached(ASK_APART)?;
-    for (part, outgoing) in (0u32..).zip(parts) {
-        if let (Purpose::Escalation, Some(contact)) = (&outgoing.purpose, &outgoing.to) {
-            ask.run(params![turn.0, part, contact, front_name(front), marker.channel_id, marker.thread_ts])?;
-        }
-    }
-    Ok(())
-}
-
-/// Stores a remark about an escalation, which still waits.
-pub(super) fn remember(
-    conn: &Connection,
-    (front, about): (FrontName, &Marker),
-    said: &EscalationRemark,
-) -> Result<(), Fault> {
-    // The stored state, because somebody else may have made a remark in the meantime.
-    let Some(mut marker) = waiting(conn, front, about, None)? else { return Ok(()) };
-    marker.exchange.push(said.clone());
-    put(conn, SET_MARKER, front, &marker).map(drop)
-}
-
 /// Erases what a message in this channel has said about an escalation.
 pub(super) fn forget_remark(conn: &Connection, turn: TurnId, (front, channel): (FrontName, &str)) -> Result<(), Fault> {
     let mut statement = conn.prepare_cached(REMARKED)?;
@@ -565,21 +533,12 @@ pub(super) fn forget_remark(conn: &Connection, turn: TurnId, (front, channel): (
 }
 
 /// Closes an escalation without an answer; [`StoreError::Changed`] if somebody has answered it meanwhile.
-pub(super) fn close(conn: &Connection, (front, marker): (FrontName, &Marker), now_ms: i64) -> Result<(), Fault> {
+fn close(conn: &Connection, (front, marker): (FrontName, &Marker), now_ms: i64) -> Result<(), Fault> {
     if !is_waiting(conn, front, marker, None)? {
         return Err(StoreError::Changed.into());
     }
     let values = params![front_name(front), marker.channel_id, marker.thread_ts, now_ms];
     Ok(conn.prepare_cached(CLOSE)?.run(values)?)
-}
-
-/// Closes the escalation whose answer this turn has claimed.
-pub(super) fn absorbed(conn: &Connection, turn: TurnId, now_ms: i64) -> Result<(), Fault> {
-    // Almost no turn has claimed one, and on SQLite checking is cheaper: see [`writer`](super::writer).
-    if matches!(conn, Connection::Postgres(_)) || conn.prepare_cached(IS_CLAIMING)?.exists([turn.0])? {
-        conn.prepare_cached(ABSORBED)?.run(params![turn.0, now_ms])?;
-    }
-    Ok(())
 }
 
 fn put(conn: &Connection, sql: &str, front: FrontName, marker: &Marker) -> Result<usize, Fault> {

@@ -5,7 +5,7 @@ use super::{
     Purpose, codec,
     error::Fault,
     escalations,
-    how::How,
+    outgoing::How,
     sql::{Connection, params},
 };
 use crate::{

@@ -1,11 +1,11 @@
 //! The inbox: what people wrote, until it is finished.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use pmk_core::{FrontName, SessionKey};
 
 use super::{
-    CalledOff, OpenWork, Pending, Store, StoreError, codec,
+    Store, StoreError, codec,
     early::{self, CLEAR_EARLY, Early, EarlyEdit},
     erase,
     error::Fault,
@@ -82,6 +82,48 @@ const OPEN_WORK_OF_HOME: &str =
 const OPEN_IN_OF_HOME: &str = open_in!(
     "AND (s.key LIKE 'slack:%' OR i.home = ?2 OR i.home IS NULL OR NOT EXISTS (SELECT 1 FROM host h WHERE h.name = i.home))"
 );
+
+/// Why a waiting question gets no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CalledOff {
+    /// Its asker or an admin has stopped it.
+    Stopped,
+    /// The message was deleted.
+    Deleted,
+}
+
+impl CalledOff {
+    /// Returns its name, as stored.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            CalledOff::Stopped => "stopped",
+            CalledOff::Deleted => "deleted",
+        }
+    }
+
+    pub(super) fn from_name(name: &str) -> Option<CalledOff> {
+        [CalledOff::Stopped, CalledOff::Deleted].into_iter().find(|off| off.name() == name)
+    }
+}
+
+/// A question that is not finished.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pending {
+    pub inbox: InboxId,
+    pub key: SessionKey,
+    /// Its position among the questions of its conversation, as [`Inbound::ts`].
+    pub ts: String,
+}
+
+/// All questions that are neither finished nor parked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpenWork {
+    pub pending: Vec<Pending>,
+    /// Questions whose conversation cannot be read, and why.
+    pub unreadable: Vec<(InboxId, String)>,
+    /// Those of the questions that a command reopened while it was not at work itself, see [`Store::reopen`].
+    pub reopened: HashSet<InboxId>,
+}
 
 impl Store {
     /// Accepts a message into the inbox. `None`: it was accepted before, under its event id or one of its aliases,

@@ -11,7 +11,7 @@ use std::{
 use pmk_core::SessionKey;
 
 use super::{
-    Lease, Store, StoreError,
+    Store, StoreError,
     error::Fault,
     moment::{self, Began},
     sql::{Connection, Invalidation, OptionalExtension, params},
@@ -47,6 +47,22 @@ pub(super) const FREE: &str = free!("", "");
 const FREE_OF_HOST: &str = free!("AND lease_owner = ?2", "AND (session.key LIKE 'slack:%' OR i.home = ?3)");
 const VOID_OF: &str = "UPDATE session SET lease_owner = NULL, lease_until = NULL WHERE lease_owner = ?1";
 const VOID_ALL: &str = "UPDATE session SET lease_owner = NULL, lease_until = NULL WHERE lease_owner IS NOT NULL";
+
+/// The right to change a conversation while none of its turns is under way.
+#[derive(Debug)]
+#[must_use = "a lease that is not released blocks the conversation until it runs out"]
+pub struct Lease {
+    pub(super) session: SessionId,
+    pub(super) key: SessionKey,
+    pub(super) owner: String,
+}
+
+impl Lease {
+    /// The conversation.
+    pub fn session(&self) -> SessionId {
+        self.session
+    }
+}
 
 impl Store {
     /// Leases a conversation to a command (`sessions reset`) for 30 seconds at most; while a turn or another

@@ -4,14 +4,14 @@
 use pmk_core::SessionKey;
 
 use super::{
-    Parked, Pending, Purpose, Store, StoreError, Unparked,
+    Pending, Purpose, Store, StoreError,
     error::Fault,
     escalations, events,
-    how::How,
     intake::UNPARK,
     lease,
+    outgoing::How,
     sql::{self, Connection, OptionalExtension, Row, params},
-    turns::UNSENT_PARTS,
+    turns::delivering::UNSENT_PARTS,
 };
 use crate::ids::{InboxId, SessionId, TurnId};
 use crate::{
@@ -43,6 +43,40 @@ const MAY_TELL: &str = "UPDATE inbox SET parked_maybe_told = 1 WHERE id = ?1 AND
 const TOLD: &str = "UPDATE inbox SET parked_told = 1 WHERE id = ?1 AND parked_at IS NOT NULL";
 /// Why it was parked stays, and tells it from what nobody ever worked on.
 const REOPEN: &str = "UPDATE inbox SET parked_at = NULL, parked_told = 0 WHERE id = ?1 AND parked_at IS NOT NULL";
+
+/// A question that was set aside because it could not be processed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parked {
+    pub inbox: InboxId,
+    /// The conversation's key, as stored.
+    pub key: String,
+    /// Its position among the questions of its conversation.
+    pub ts: String,
+    /// When it was parked, milliseconds since the epoch.
+    pub at_ms: i64,
+    /// Why it was parked, for the operator.
+    pub why: String,
+    /// Whether the person who asked was told.
+    pub told: bool,
+    /// Whether an earlier attempt to tell them may have reached them.
+    pub maybe_told: bool,
+    /// The question; `None` where it cannot be read.
+    pub message: Option<Inbound>,
+    /// The message that shows the person that an answer is being made.
+    pub placeholder: Option<String>,
+    /// Whether the whole answer was delivered, and only something beside it could not be.
+    pub answered: bool,
+    /// Where its answer could not be delivered: the event ids of all messages that the answer is for.
+    pub event_ids: Vec<String>,
+}
+
+/// Parked questions that were reopened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unparked {
+    pub pending: Vec<Pending>,
+    /// How many stay parked, because their conversation cannot be read.
+    pub unreadable: usize,
+}
 
 impl Store {
     /// Parks a question and releases its conversation; an answer of a contact that it was processing is awaited

@@ -1,5 +1,4 @@
-//! Reads [receipts](super::receipt): of a turn, of a conversation, and together with all that is needed to replay a
-//! conversation.
+//! Reads [receipts](super::receipt): those of a conversation, alone or with all that is needed to replay it.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +11,9 @@ use super::{
     sessions,
     sql::{Connection, OptionalExtension},
 };
-use crate::ids::TurnId;
+use crate::ids::{SessionId, TurnId};
 
 pub(super) const FIND_TEXT: &str = "SELECT body FROM text WHERE sha256 = ?1";
-pub(super) const OF_TURN: &str = "SELECT turn_id, body FROM receipt
-     WHERE session_id = (SELECT session_id FROM turn WHERE id = ?1) AND turn_id = ?1 ORDER BY call";
 pub(super) const OF_SESSION: &str = "SELECT turn_id, body FROM receipt WHERE session_id = ?1 ORDER BY turn_id, call";
 const HAS_PARKED: &str =
     "SELECT EXISTS (SELECT 1 FROM inbox WHERE session_id = ?1 AND message IS NOT NULL AND parked_at IS NOT NULL)";
@@ -34,16 +31,8 @@ pub struct Replayable {
 }
 
 impl Store {
-    /// Returns the receipts of a turn, in the order of its requests.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn receipts_of_turn(&self, turn: TurnId) -> Result<Vec<Receipt>, StoreError> {
-        let receipts = self.read(move |conn| read(conn, OF_TURN, turn.0)).await?;
-        Ok(receipts.into_iter().map(|(_, receipt)| receipt).collect())
-    }
-
-    /// Returns the receipts of a conversation, oldest first, each with its turn.
+    /// Returns the receipts of a conversation, oldest first, each with its turn. Only tests ask for them,
+    /// among them the black-box tests, which link the library as it is.
     ///
     /// # Errors
     /// [`StoreError::UnknownSession`].
@@ -51,7 +40,7 @@ impl Store {
         let key = key.clone();
         self.read(move |conn| {
             let session = sessions::find(conn, &key)?.ok_or(StoreError::UnknownSession(key))?;
-            read(conn, OF_SESSION, session.0)
+            read(conn, session)
         })
         .await
     }
@@ -66,7 +55,7 @@ impl Store {
         self.read_waiting(move |conn| {
             let _moment = conn.snapshot()?;
             let session = sessions::find(conn, &key)?.ok_or_else(|| StoreError::UnknownSession(key.clone()))?;
-            let mut receipts = read(conn, OF_SESSION, session.0)?;
+            let mut receipts = read(conn, session)?;
             receipts.dedup_by_key(|(turn, _)| *turn);
             let receipts: Vec<Receipt> = receipts.into_iter().map(|(_, receipt)| receipt).collect();
             let mut texts = BTreeMap::new();
@@ -98,9 +87,9 @@ impl Store {
     }
 }
 
-fn read(conn: &Connection, sql: &str, of: i64) -> Result<Vec<(TurnId, Receipt)>, Fault> {
-    let mut statement = conn.prepare_cached(sql)?;
-    let mut rows = statement.query([of])?;
+fn read(conn: &Connection, session: SessionId) -> Result<Vec<(TurnId, Receipt)>, Fault> {
+    let mut statement = conn.prepare_cached(OF_SESSION)?;
+    let mut rows = statement.query([session.0])?;
     let mut receipts = Vec::new();
     while let Some(row) = rows.next()? {
         let turn = TurnId(row.get(0)?);

@@ -1,9 +1,9 @@
 //! Lists conversations and messages, for other commands while a gateway runs.
 
-use pmk_core::SessionKey;
+use pmk_core::{Entry, SessionKey};
 
 use super::{
-    SessionSummary, Store, StoreError, StoredMessage,
+    Store, StoreError,
     codec::{self, entry_columns},
     error::Fault,
     sql::{Connection, OptionalExtension, Row},
@@ -51,6 +51,35 @@ pub(super) const ALL_MESSAGES: &str = concat!(
      FROM message m LEFT JOIN (SELECT * FROM live WHERE session_id = ?1) l ON l.message_id = m.id
      WHERE m.session_id = ?1 ORDER BY m.id"
 );
+
+/// What `sessions list` shows of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionSummary {
+    pub key: SessionKey,
+    /// Questions answered.
+    pub turns: u64,
+    pub live_messages: u64,
+    pub live_tokens: u64,
+    /// Messages that are no longer in the live window.
+    pub archived_messages: u64,
+    /// Turns that the live window's marker stands for.
+    pub dropped_turns: u32,
+    /// A policy's own text for that marker.
+    pub marker_template: Option<String>,
+    /// When a message last arrived, milliseconds since the epoch.
+    pub active_at_ms: i64,
+}
+
+/// A stored message, as `sessions show` shows it.
+#[derive(Clone, Debug)]
+pub struct StoredMessage {
+    /// The message, and what replaces it where it was reduced.
+    pub entry: Entry,
+    /// Whether the live window holds it.
+    pub live: bool,
+    /// When it was stored, milliseconds since the epoch.
+    pub created_at_ms: i64,
+}
 
 impl Store {
     /// Returns every conversation that is not erased, the most recently active first.

@@ -80,7 +80,7 @@ async fn accept(store: &Store, key: &str, event_id: &str) -> InboxId {
 }
 
 async fn ask(store: &Store, inbox: InboxId) -> OpenTurn {
-    match store.begin(inbox, NOW).await.unwrap() {
+    match store.begin(inbox, Hold::Alone, NOW).await.unwrap() {
         BeginOutcome::Ask(open) => open,
         other => panic!("expected an open turn, got {other:?}"),
     }
@@ -108,13 +108,18 @@ fn recorded(question: &str, answer: &str) -> Recorded {
     }
 }
 
+/// A part that was sent, and its id.
+fn sent(part: u32, id: Option<&str>) -> Sent {
+    Sent { part, id: id.map(str::to_owned) }
+}
+
 /// A whole turn of one part.
 async fn turn(store: &Store, key: &str, event_id: &str) -> OpenTurn {
     let inbox = accept(store, key, event_id).await;
     let open = ask(store, inbox).await;
     let answer = format!("answer {event_id}");
     store.record(open.turn, recorded(&open.inbound.text, &answer), NOW).await.unwrap();
-    store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     open
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pmk_core::{CapVerdict, Entry, Language, Message, cap};
 
 use super::{
-    FoldEdit, LiveEntry, Replacement, Store, StoreError, WindowEdit, archive, changes,
+    Store, StoreError, archive, changes,
     codec::{self, NewMessage, Shown, entry_columns},
     error::Fault,
     events,
@@ -44,6 +44,68 @@ pub(super) const REMOVE_LIVE: &str = "DELETE FROM live WHERE session_id = ?1 AND
 pub(super) const REPLACE_LIVE: &str =
     "UPDATE live SET replacement = ?3, tokens = ?4, chars = ?5 WHERE session_id = ?1 AND position = ?2";
 pub(super) const MARK_SESSION: &str = "UPDATE session SET dropped_turns = ?2, marker = ?3 WHERE id = ?1";
+
+/// The live window: what the next request would hold, before the new message.
+#[derive(Clone, Debug, Default)]
+pub struct Live {
+    /// Oldest first.
+    pub entries: Vec<LiveEntry>,
+    /// How many turns were dropped so far; the marker is made from it (guard rule 6).
+    pub dropped_turns: u32,
+    /// A policy's own text for the marker.
+    pub marker_template: Option<String>,
+    /// The revision of the conversation.
+    pub revision: i64,
+}
+
+/// One message of the live window.
+#[derive(Clone, Debug)]
+pub struct LiveEntry {
+    /// Its position: ascending, with gaps where messages were dropped.
+    pub position: i64,
+    pub entry: Entry,
+}
+
+/// What a plan does to the live window.
+#[derive(Clone, Debug, Default)]
+pub struct WindowEdit {
+    /// Positions to remove.
+    pub removed: Vec<i64>,
+    /// Reduced messages that replace the ones at these positions.
+    pub replaced: Vec<Replacement>,
+    /// Turns dropped since the conversation began, including the ones dropped by this edit.
+    pub dropped_turns_total: u32,
+    /// A policy's own text for the marker.
+    pub marker_template: Option<String>,
+    /// The revision of the conversation that the edit was made for.
+    pub revision: i64,
+}
+
+/// A reduced message and the position it takes.
+#[derive(Clone, Debug)]
+pub struct Replacement {
+    pub position: i64,
+    pub message: Arc<Message>,
+    /// The estimate of `message`.
+    pub tokens: u32,
+    /// The length of `message` in characters.
+    pub chars: u32,
+}
+
+/// A range of the live window that is replaced by a summary.
+#[derive(Clone, Debug)]
+pub struct FoldEdit {
+    /// The first and last position to remove.
+    pub first: i64,
+    pub last: i64,
+    /// What replaces them, at the first position.
+    pub summary: Option<Message>,
+    /// Turns that the window's marker then stands for.
+    pub dropped_turns: u32,
+    pub marker_template: Option<String>,
+    /// The revision of the conversation that the edit was made for.
+    pub revision: i64,
+}
 
 impl Store {
     /// Applies a plan to the live window; the archive is not changed. Committed before the model is called, so that

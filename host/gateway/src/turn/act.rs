@@ -216,11 +216,11 @@ async fn fenced(services: &Services, work: &mut Work<'_>, answer: Answer) -> Res
     }
     // An asker who waits for a contact's answer gets that answer if the model has no text of its
     // own.
-    let shown = if work.turn.absorbs.is_some() && parsed.visible.is_empty() { "" } else { text.as_str() };
+    let shown = if work.turn.absorbs().is_some() && parsed.visible.is_empty() { "" } else { text.as_str() };
     let Some(wanted) = &parsed.directive else {
         let may_ask = work.tally.rounds < most_rounds(services)
             && work.tally.idle_rounds < MAX_IDLE_ROUNDS
-            && work.turn.absorbs.is_none();
+            && work.turn.absorbs().is_none();
         return match parsed.flaws.first() {
             // As with an invalid tool call, the model is told what is wrong.
             Some(flaw) if may_ask => {
@@ -360,7 +360,7 @@ fn done(services: &Services, work: &mut Work<'_>, words: &str) -> Acted {
     let text = match words.trim() {
         "" if !work.tally.bounded.is_empty() => std::mem::take(&mut work.tally.bounded).trim().to_owned(),
         "" if let Some(said) = said_of_escalation(services, work) => said,
-        "" if work.turn.absorbs.is_some() => work.turn.inbound.text.trim().to_owned(),
+        "" if work.turn.absorbs().is_some() => work.turn.inbound.text.trim().to_owned(),
         "" if !work.tally.notes.is_empty() => services.messages.case_noted_alone(),
         "" if work.tally.is_used_up => services.messages.out_of_words(),
         "" => services.messages.silent(),

@@ -19,7 +19,7 @@ const LEASE_POLL: Duration = Duration::from_millis(50);
 
 /// What is to be done with a message.
 pub(super) enum Admission {
-    /// It gets an answer. If [`OpenTurn::absorbs`] is set, the message is itself an answer that somebody
+    /// It gets an answer. If [`OpenTurn::absorbs`] names an escalation, the message is itself an answer that somebody
     /// waits for.
     Ask(OpenTurn),
     /// It is a command to the gateway.
@@ -34,7 +34,7 @@ pub(super) enum Admission {
 
 pub(super) async fn admit(services: &Services, inbox: InboxId, hold: Hold) -> Result<Admission, TurnError> {
     loop {
-        let begun = services.store.begin_as(inbox, hold, services.now_ms()).await?;
+        let begun = services.store.begin(inbox, hold, services.now_ms()).await?;
         match begun {
             BeginOutcome::Busy => tokio::time::sleep(LEASE_POLL).await,
             BeginOutcome::Elsewhere => return Err(TurnError::Elsewhere),
@@ -48,7 +48,7 @@ pub(super) async fn admit(services: &Services, inbox: InboxId, hold: Hold) -> Re
 /// Decides what the author wants and whether they are allowed to.
 async fn of_person(services: &Services, mut turn: OpenTurn) -> Result<Admission, TurnError> {
     // Nobody waits for it any more, or its author has taken it back.
-    if store::is_handed_on(&turn.inbound) && turn.absorbs.is_none() {
+    if store::is_handed_on(&turn.inbound) && turn.absorbs().is_none() {
         return Ok(Admission::CalledOff(turn));
     }
     // The escalation that it was about no longer waits.
@@ -57,15 +57,15 @@ async fn of_person(services: &Services, mut turn: OpenTurn) -> Result<Admission,
         return Ok(Admission::Nothing);
     }
     // Whoever has given an answer that was handed on was allowed to.
-    let gets = turn.absorbs.as_ref().filter(|_| store::is_handed_on(&turn.inbound));
+    let gets = turn.absorbs().filter(|_| store::is_handed_on(&turn.inbound));
     let gets = gets.and_then(|marker| marker.asker_user_id.as_deref());
     match turn.called_off {
         // Others wait for a contact's answer, and a command may have been carried out already.
-        Some(CalledOff::Stopped) if turn.absorbs.is_some() || Command::is_at_once(&turn) => {}
+        Some(CalledOff::Stopped) if turn.absorbs().is_some() || Command::is_at_once(&turn) => {}
         Some(_) => return Ok(Admission::CalledOff(turn)),
         None => {}
     }
-    let (action, command) = match (&turn.absorbs, Command::of(&turn)) {
+    let (action, command) = match (turn.absorbs(), Command::of(&turn)) {
         (Some(_), _) if gets.is_some() => (Action::Hear, None),
         (Some(_), _) => (Action::Answer, None),
         (None, Some(command @ Command::Confirmed(_))) => (Action::Judge, Some(command)),

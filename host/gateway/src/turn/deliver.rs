@@ -14,7 +14,7 @@ use crate::{
         report::{QuestionReport, TokenReport, TurnKind, TurnReport},
     },
     services::Services,
-    store::{Answered, Outgoing, Part, Purpose},
+    store::{Answered, Outgoing, Part, Purpose, Sent},
 };
 
 mod elsewhere;
@@ -47,7 +47,7 @@ pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(
         if in_file && matches!(part.outgoing.purpose, Purpose::Reply | Purpose::PassedOn) {
             // Marked before the file itself: after a crash the file is searched for, and these parts
             // are not.
-            sent.insert(0, (part.number, None));
+            sent.insert(0, Sent { part: part.number, id: None });
             continue;
         }
         for sent in sent.drain(..) {
@@ -78,12 +78,10 @@ pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(
         if part.number == 0 {
             reply_ts = id.clone().or(reply_ts);
         }
+        let posted = Sent { part: part.number, id };
         match is_awaited {
-            true => {
-                let sent = (part.number, id);
-                services.store.part_sent(answered.turn, sent, journal.take(), services.now_ms()).await?;
-            }
-            false => sent.push((part.number, id)),
+            true => services.store.part_sent(answered.turn, posted, journal.take(), services.now_ms()).await?,
+            false => sent.push(posted),
         }
     }
     // After the turn is finished, nothing would remove what was shown.

@@ -59,7 +59,7 @@ pub(super) async fn gather<'a>(
     if live.entries.is_empty() && live.dropped_turns == 0 {
         live = seed(&ports, turn, live, budget).await?;
     }
-    let (new_message, retrieved, atoms) = match &turn.absorbs {
+    let (new_message, retrieved, atoms) = match turn.absorbs() {
         Some(marker) => {
             let reply = attach::words(services, &turn.inbound.text, &attached);
             (Message::user(services.messages.pass_on(marker, &turn.inbound.user, &reply)), None, vec![])
@@ -134,13 +134,13 @@ pub(super) async fn gather<'a>(
 
 /// Returns whether the answer may be streamed.
 fn may_be_heard(turn: &OpenTurn) -> bool {
-    turn.absorbs.is_none() && !turn.begun_with.stream
+    turn.absorbs().is_none() && !turn.begun_with.stream
 }
 
 /// Returns the audience of the answer's reader: of the asker, if this is a contact's answer to
 /// them.
 pub(super) fn audience(people: &People, turn: &OpenTurn) -> Audience {
-    let reader = turn.absorbs.as_ref().and_then(|marker| marker.asker_user_id.as_deref());
+    let reader = turn.absorbs().and_then(|marker| marker.asker_user_id.as_deref());
     let channel = match &turn.inbound.key.place {
         Place::Channel(channel) => Some(channel.as_str()),
         Place::Dm(_) => None,

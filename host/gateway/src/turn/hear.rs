@@ -22,7 +22,7 @@ use crate::{
     escalation::{EscalationRemark, Marker, Reading, Word, reading},
     ledger::{Event, TaggedEvent, Tags},
     services::Services,
-    store::{self, Answered, EscalationUpdate, OpenTurn, Outgoing, Proposal, Purpose, StoreError},
+    store::{self, Answered, Concern, EscalationUpdate, OpenTurn, Outgoing, Proposal, Purpose, StoreError},
 };
 
 /// Room in tokens for a classification and an extraction.
@@ -49,7 +49,7 @@ pub(super) enum Heard {
 
 /// Returns whether a message may be about a waiting question.
 pub(super) fn is_heard(turn: &OpenTurn) -> bool {
-    turn.absorbs.is_some() || turn.awaits.is_some()
+    turn.concern.is_some()
 }
 
 /// Treats a message as an ordinary one after all: its mentions become names, as in any ordinary message.
@@ -57,7 +57,7 @@ pub(super) async fn into_talk(services: &Services, mut turn: OpenTurn) -> OpenTu
     if is_heard(&turn) {
         turn.inbound.text = services.front.with_names(turn.inbound.text).await;
     }
-    OpenTurn { absorbs: None, awaits: None, ..turn }
+    OpenTurn { concern: None, ..turn }
 }
 
 /// Classifies a message and acts on the result. If people change it meanwhile, it is classified again.
@@ -65,7 +65,7 @@ pub(super) async fn hear(services: &Services, mut turn: OpenTurn, batch: &Batch)
     if store::is_handed_on(&turn.inbound) {
         return Ok(Heard::Answer(turn, None));
     }
-    let Some(marker) = turn.absorbs.as_deref().or(turn.awaits.as_deref()).cloned() else {
+    let Some(marker) = turn.concern.as_deref().map(Concern::marker).cloned() else {
         return Ok(Heard::Talk(turn));
     };
     batch.begins_at(turn.live.revision);
@@ -74,7 +74,7 @@ pub(super) async fn hear(services: &Services, mut turn: OpenTurn, batch: &Batch)
     let told = attach::told(services, &turn.inbound, &turn.inbound.attached);
     let reading = read(services, &turn, &marker, &told, batch).await?;
     tracing::info!(session = %turn.inbound.key, word = reading.word.name(), "message about a waiting question");
-    let is_late = turn.absorbs.is_some() && matches!(reading.word, Word::Later | Word::Question | Word::Unclear);
+    let is_late = turn.absorbs().is_some() && matches!(reading.word, Word::Later | Word::Question | Word::Unclear);
     if is_late && !services.store.awaits_answer(turn.turn, turn.inbound.key.front, &marker).await? {
         return answered_already(services, turn).await.map(Heard::Done);
     }
@@ -123,7 +123,7 @@ async fn read(
 
 /// Classifies a message; one that the model cannot classify is unclear.
 async fn classify(services: &Services, journal: &Journal, turn: &OpenTurn, marker: &Marker, text: &str) -> Reading {
-    let (is_contacts, language) = (turn.absorbs.is_some(), services.config.language);
+    let (is_contacts, language) = (turn.absorbs().is_some(), services.config.language);
     let prompt = |most| match is_contacts {
         true => reading::contacts(marker, text, most, language),
         false => reading::askers(marker, text, most, language),

@@ -15,7 +15,7 @@ const LATE_AFTER: Duration = Duration::from_secs(5 * 60);
 /// Returns the notice that precedes the answer to these messages; empty if it is in time. A contact's late answer is
 /// not our delay, and a question that is asked again is not late either.
 pub(super) fn notice(services: &Services, turn: &OpenTurn, merged: &[OpenTurn]) -> String {
-    if turn.absorbs.is_some() || store::is_again(&turn.inbound) {
+    if turn.absorbs().is_some() || store::is_again(&turn.inbound) {
         return String::new();
     }
     let ahead = services.front.clock_ahead().unwrap_or_default();

@@ -62,7 +62,7 @@ pub(super) async fn record(
             (format!("{}{cut}{message}{}", work.tally.late, escalated.unwrap_or_default()), false)
         }
     };
-    let mut parts = match (&work.turn.absorbs, &learnt) {
+    let mut parts = match (work.turn.absorbs(), &learnt) {
         // A contact's answer reaches the asker, whatever the model has made of it.
         (Some(marker), atom) if keep_live => absorb::outgoing(services, &work, marker, &reply, atom.as_deref()),
         (Some(marker), atom) => {
@@ -72,13 +72,13 @@ pub(super) async fn record(
         (None, _) => parts::of_reply(services, &work.turn.inbound.key, MessageBody { text: reply, pings: vec![] }),
     };
     // The model is not rated on a contact's answer.
-    let is_models = keep_live && work.turn.absorbs.is_none();
+    let is_models = keep_live && work.turn.absorbs().is_none();
     if is_models && services.config.slack_settings.feedback.asks(work.ports.journal.tags().place.is_some()) {
         buttons::ask_opinion(&mut parts);
     }
     // A question that contacts have been asked waits for their answer.
     let is_asked = matches!(&work.tally.escalation, Some((EscalationUpdate::Asked(..), _)));
-    if may_pass && !is_asked && work.turn.absorbs.is_none() {
+    if may_pass && !is_asked && work.turn.absorbs().is_none() {
         buttons::offer_again(&mut parts);
     }
     let split = split(&work.turn.inbound.user, &parts);
@@ -187,7 +187,7 @@ fn note_escalations(work: &Work<'_>, escalated: Option<&EscalationUpdate>, learn
         work.ports.journal.note(flagged);
     }
     // A handed-on answer was noted when it arrived.
-    if let Some(marker) = work.turn.absorbs.as_ref().filter(|_| !store::is_handed_on(&work.turn.inbound)) {
+    if let Some(marker) = work.turn.absorbs().filter(|_| !store::is_handed_on(&work.turn.inbound)) {
         work.ports.journal.note(Event::EscalateAbsorbed {
             channel_id: marker.channel_id.clone(),
             thread_ts: marker.thread_ts.clone(),

@@ -22,7 +22,7 @@ use crate::{
 /// no room beside the seed and what belongs to the turn: it gets a turn of its own, and so do those after it.
 pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batch) -> Result<(), TurnError> {
     let queue = services.config.queue;
-    if queue.mode != QueueMode::Steer || work.turn.absorbs.is_some() {
+    if queue.mode != QueueMode::Steer || work.turn.absorbs().is_some() {
         return Ok(());
     }
     let room = queue.most.saturating_sub(1 + work.others().count());

@@ -44,7 +44,7 @@ impl Work<'_> {
     /// is passed on, whose text the gateway composes. Messages that arrived later are not considered: each is a message
     /// of its own turn.
     pub fn asked_by(&self) -> Option<&str> {
-        batching::author(self.turn, &self.merged).filter(|_| self.turn.absorbs.is_none())
+        batching::author(self.turn, &self.merged).filter(|_| self.turn.absorbs().is_none())
     }
 }
 

@@ -20,7 +20,7 @@ pub(in crate::store::tests) async fn say(
     let open = ask(store, inbox).await;
     let recorded = Recorded { revision: open.live.revision, ..recorded(question, answer) };
     store.record(open.turn, recorded, NOW).await.unwrap();
-    store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     open.session
 }
 

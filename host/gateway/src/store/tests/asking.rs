@@ -84,7 +84,7 @@ async fn proposed(store: &Store) -> OpenTurn {
     let parts = vec![Outgoing::reply("first"), Outgoing { purpose: Purpose::Proposal, ..Outgoing::reply("may I?") }];
     let escalation = Some(EscalationUpdate::Proposed(proposal));
     store.record(asked.turn, Recorded { parts, escalation, ..recorded("q", "a") }, NOW).await.unwrap();
-    let sent = vec![(0, Some("1.1".into())), (1, Some("1.2".into()))];
+    let sent = vec![sent(0, Some("1.1")), sent(1, Some("1.2"))];
     store.finish(asked.turn, sent, vec![], NOW).await.unwrap();
     asked
 }
@@ -173,7 +173,7 @@ async fn what_went_out_is_not_called_off_by_a_late_word() {
     let open = ask(&store, inbox).await;
     store.record(open.turn, recorded("", "asked"), NOW).await.unwrap();
     assert_eq!(word(&store, "U1", "1.2", true, NOW + DAY).await, None, "it is being asked");
-    store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     for at in [NOW, NOW + DAY] {
         assert_eq!(word(&store, "U1", "1.2", true, at).await, None, "it was asked");
     }
@@ -228,7 +228,7 @@ async fn who_wrote_what_is_known_of_what_one_person_wrote() {
         let open = ask(&store, accept(&store, "slack:channel:C1", event).await).await;
         let outturn = TurnOutcome { asked_by: by.map(str::to_owned), ..TurnOutcome::default() };
         store.record(open.turn, Recorded { outturn, ..recorded(event, "a") }, NOW).await.unwrap();
-        store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+        store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     }
     let session = ask(&store, accept(&store, "slack:channel:C1", "Ev5").await).await.session;
     let written = store.written_by(session, "U1").await.unwrap();
@@ -263,7 +263,7 @@ async fn unclear(store: &Store) -> Inbound {
     let parts = vec![Outgoing { purpose: Purpose::Proposal, ..Outgoing::reply("is it?") }];
     let escalation = Some(EscalationUpdate::Unsure(Proposal::meant(unclear.turn, &unclear.inbound, marker())));
     store.record(unclear.turn, Recorded { parts, escalation, ..recorded("q", "a") }, NOW).await.unwrap();
-    store.finish(unclear.turn, vec![(0, Some("1.2".into()))], vec![], NOW).await.unwrap();
+    store.finish(unclear.turn, vec![sent(0, Some("1.2"))], vec![], NOW).await.unwrap();
     message
 }
 
@@ -272,7 +272,7 @@ async fn propose_something_else(store: &Store, now: i64) {
     let other = ask(store, accept(store, "slack:dm:U2", &format!("Ev{now}")).await).await;
     let escalation = Some(EscalationUpdate::Proposed(Proposal::new(other.turn, &other.inbound, marker())));
     store.record(other.turn, Recorded { escalation, ..recorded("q", "a") }, now).await.unwrap();
-    store.finish(other.turn, vec![(0, None)], vec![], now).await.unwrap();
+    store.finish(other.turn, vec![sent(0, None)], vec![], now).await.unwrap();
 }
 
 #[tokio::test]
@@ -353,5 +353,5 @@ async fn what_a_contact_says_is_no_answer_is_accepted_once_as_it_reads_now() {
     assert_eq!(store.open_work().await.unwrap().pending, std::slice::from_ref(&own), "after a crash, too");
     assert_eq!(word(&store, "U1", "1.2", false, NOW).await, None);
     let turn = ask(&store, own.inbox).await;
-    assert_eq!((turn.inbound.text.as_str(), turn.absorbs, turn.awaits), ("When is lunch?", None, None));
+    assert_eq!((turn.inbound.text.as_str(), turn.concern), ("When is lunch?", None));
 }

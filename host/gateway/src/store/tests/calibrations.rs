@@ -13,7 +13,7 @@ async fn learn(store: &Store, event: &str, learnt: ModelCalibration) {
     let open = ask(store, inbox).await;
     let recorded = Recorded { calibration: Some(learnt), ..recorded("question", "answer") };
     store.record(open.turn, recorded, NOW).await.unwrap();
-    store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
 }
 
 #[tokio::test]

@@ -32,7 +32,7 @@ async fn turn_of(store: &Store, key: &str, event: &str, notes: &[&str]) {
     let inbox = accept(store, key, event).await;
     let open = ask(store, inbox).await;
     store.record(open.turn, answer(open.case.expect("a case"), event, notes), NOW).await.unwrap();
-    store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
 }
 
 /// The authors and texts of a case's messages.

@@ -53,7 +53,7 @@ pub(in crate::store::tests) async fn answered(
     let revision = open.live.revision;
     let recorded = Recorded { messages, outturn, revision, ..recorded("", answer) };
     store.record(open.turn, recorded, NOW).await.unwrap();
-    store.finish(open.turn, vec![(0, Some(format!("reply-{number}")))], vec![], NOW).await.unwrap();
+    store.finish(open.turn, vec![sent(0, Some(&format!("reply-{number}")))], vec![], NOW).await.unwrap();
     open
 }
 
@@ -232,11 +232,11 @@ async fn to_ask_again_concerns_nothing_that_is_under_way() {
     let again = store.again(("U1", false), ("D1", &at(1)), reaction("wish"), NOW).await.unwrap();
     let RegenerateOutcome::Taken(again) = again else { panic!("{again:?}") };
     // A question that the turn under way answers along leaves that turn's window unchanged.
-    assert!(matches!(store.begin_as(again.inbox, Hold::Along, NOW).await, Ok(BeginOutcome::Ask(_))));
+    assert!(matches!(store.begin(again.inbox, Hold::Along, NOW).await, Ok(BeginOutcome::Ask(_))));
     let recorded = Recorded { revision: begun.live.revision, ..recorded("two", "b") };
     store.record(begun.turn, recorded, NOW).await.unwrap();
     assert_eq!(live_texts(&store, KEY).await, ["one", "a", "two", "b"]);
-    store.finish(begun.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    store.finish(begun.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     let entries = ask(&store, again.inbox).await.live.entries;
     assert_eq!(entries.len(), 2, "what is asked again is not in view when it is");
     assert_eq!(live_texts(&store, KEY).await, ["two", "b"]);
@@ -375,7 +375,7 @@ async fn of_several_messages_that_were_answered_together_only_the_one_goes() {
     let pieces = vec![(turns[0], 0..4), (turns[1], 6..12), (turns[2], 14..18)];
     let also = vec![(turns[0], "U1".into()), (turns[1], "U1".into())];
     store.record(turns[2], Recorded { also, pieces, ..recorded(text, "a") }, NOW).await.unwrap();
-    store.finish(turns[2], vec![(0, Some("reply-3".into()))], vec![], NOW).await.unwrap();
+    store.finish(turns[2], vec![sent(0, Some("reply-3"))], vec![], NOW).await.unwrap();
     deleted(&store, &at(1)).await;
     assert_eq!(live_texts(&store, KEY).await[0], format!("{}\n\n預算\n\ndrei", WORDS[0]));
     deleted(&store, &at(3)).await;
@@ -416,7 +416,7 @@ async fn of_several_that_are_asked_again_each_is_edited_and_deleted_as_its_own()
     let also = vec![(turns[0], "U1".into()), (turns[1], "U2".into())];
     let outturn = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
     store.record(turns[2], Recorded { also, pieces, outturn, ..recorded(text, "a") }, NOW).await.unwrap();
-    store.finish(turns[2], vec![(0, Some("reply-3".into()))], vec![], NOW).await.unwrap();
+    store.finish(turns[2], vec![sent(0, Some("reply-3"))], vec![], NOW).await.unwrap();
     let own = |number, user: &str, text: &str| (text.to_owned(), at(number), user.to_owned());
     let all = [own(1, "U1", "eins"), own(2, "U2", "a secret"), own(3, "U1", "drei")];
     assert_eq!(asked_again(&store, &at(3), "Ev9").await, all);
@@ -450,7 +450,7 @@ async fn what_came_while_a_question_was_being_answered_is_asked_again_with_it() 
         let mut answer = Recorded { also: vec![(came, "U1".into())], outturn, ..recorded("where?", "in the worker") };
         answer.messages.insert(1, Entry::new(ids[0], said));
         store.record(first.turn, answer, NOW).await.unwrap();
-        store.finish(first.turn, vec![(0, Some("reply-1".into()))], vec![], NOW).await.unwrap();
+        store.finish(first.turn, vec![sent(0, Some("reply-1"))], vec![], NOW).await.unwrap();
         let own = |number, text: &str| (text.to_owned(), at(number), "U1".to_owned());
         let both = [own(1, "where?"), own(2, "only for May")];
         assert_eq!(asked_again(&store, &at(wished_at), "Ev9").await, both);
@@ -484,7 +484,7 @@ async fn a_question_is_asked_again_once_for_each_wish_and_by_those_who_may() {
     let outturn = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
     let other = Recorded { revision, outturn, ..recorded("how much is left?", "two thirds") };
     store.record(open.turn, other, NOW).await.unwrap();
-    store.finish(open.turn, vec![(0, Some("reply-2".into()))], vec![], NOW).await.unwrap();
+    store.finish(open.turn, vec![sent(0, Some("reply-2"))], vec![], NOW).await.unwrap();
     assert_eq!(again("U2", true, "reply-1", "Ev11").await, RegenerateOutcome::Before, "the same wish");
     let button = |actor, ts| store.again((actor, false), ("D1", ts), RegenerateTrigger::Button, NOW);
     assert_eq!(button("U1", "reply-1").await.unwrap(), RegenerateOutcome::Before, "it was asked again since");

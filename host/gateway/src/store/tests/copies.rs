@@ -38,7 +38,7 @@ async fn used() -> TempDir {
             ..recorded(&format!("預算 question {n}"), "forty percent of the margin")
         };
         store.record(open.turn, answer, NOW).await.unwrap();
-        store.finish(open.turn, vec![(0, Some(format!("1.{n}")))], vec![], NOW).await.unwrap();
+        store.finish(open.turn, vec![sent(0, Some(&format!("1.{n}")))], vec![], NOW).await.unwrap();
     }
     accept(&store, "slack:dm:U2", "Ev2").await;
     let again = store.again(("U1", false), ("D1", ""), reaction("once"), NOW).await.unwrap();

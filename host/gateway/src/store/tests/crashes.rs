@@ -19,9 +19,7 @@ async fn what_may_be_shown_at_once_is_remembered_as_the_turn_begins() {
     let home = home();
     for (event_id, hold, placeholder) in [("Ev1", Hold::Showing, true), ("Ev2", Hold::Alone, false)] {
         let inbox = accept(&open(&home), &format!("slack:dm:{event_id}"), event_id).await;
-        let BeginOutcome::Ask(first) = open(&home).begin_as(inbox, hold, NOW).await.unwrap() else {
-            panic!("it is open")
-        };
+        let BeginOutcome::Ask(first) = open(&home).begin(inbox, hold, NOW).await.unwrap() else { panic!("it is open") };
         assert_eq!((first.may_place, first.begun_with.is_any()), (placeholder, false), "{hold:?}");
         let again = ask(&open(&home), inbox).await;
         assert_eq!((again.resumed, again.may_place), (true, placeholder), "{hold:?}");
@@ -61,7 +59,7 @@ async fn every_step_survives() {
     let parts = ["one", "two", "three"].map(Outgoing::reply).into();
     let answer = Recorded { parts, ..recorded("q", "onetwothree") };
     open(&home).record(first.turn, answer, NOW + 5).await.unwrap();
-    let BeginOutcome::Deliver(answered) = open(&home).begin(inbox, NOW).await.unwrap() else {
+    let BeginOutcome::Deliver(answered) = open(&home).begin(inbox, Hold::Alone, NOW).await.unwrap() else {
         panic!("it has an answer")
     };
     assert_eq!(answered.turn, first.turn);
@@ -74,13 +72,15 @@ async fn every_step_survives() {
         ["one", "two", "three"]
     );
 
-    open(&home).part_sent(first.turn, (0, Some("17.1".into())), vec![], NOW + 6).await.unwrap();
-    let BeginOutcome::Deliver(rest) = open(&home).begin(inbox, NOW).await.unwrap() else { panic!("it has an answer") };
+    open(&home).part_sent(first.turn, sent(0, Some("17.1")), vec![], NOW + 6).await.unwrap();
+    let BeginOutcome::Deliver(rest) = open(&home).begin(inbox, Hold::Alone, NOW).await.unwrap() else {
+        panic!("it has an answer")
+    };
     assert_eq!(rest.parts.iter().map(|part| part.number).collect::<Vec<_>>(), [1, 2]);
 
-    let sent = vec![(1, Some("17.2".into())), (2, Some("17.3".into()))];
+    let sent = vec![sent(1, Some("17.2")), sent(2, Some("17.3"))];
     open(&home).finish(first.turn, sent, vec![], NOW + 7).await.unwrap();
-    assert!(matches!(open(&home).begin(inbox, NOW).await.unwrap(), BeginOutcome::Done));
+    assert!(matches!(open(&home).begin(inbox, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Done));
     assert_eq!(open(&home).open_work().await.unwrap(), OpenWork::default());
     assert_eq!(number(&home, "SELECT count(*) FROM session WHERE lease_owner IS NOT NULL"), 0);
     assert_eq!(number(&home, "SELECT count(*) FROM message"), 4);
@@ -93,7 +93,7 @@ async fn every_step_survives() {
 async fn a_placeholder_is_known_after_the_next_step_though_nobody_waited_for_it() {
     let home = home();
     let store = open(&home);
-    let placeholder = async |inbox| match store.begin(inbox, NOW).await.unwrap() {
+    let placeholder = async |inbox| match store.begin(inbox, Hold::Alone, NOW).await.unwrap() {
         BeginOutcome::Ask(open) => open.placeholder,
         BeginOutcome::Deliver(answered) => answered.placeholder,
         other => panic!("expected a turn, got {other:?}"),
@@ -129,7 +129,7 @@ async fn a_question_that_needs_no_answer_ends_too() {
     let inbox = accept(&store, KEY, "Ev1").await;
     let open = ask(&store, inbox).await;
     store.finish(open.turn, vec![], vec![], NOW).await.unwrap();
-    assert!(matches!(store.begin(inbox, NOW).await.unwrap(), BeginOutcome::Done));
+    assert!(matches!(store.begin(inbox, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Done));
     assert_eq!(store.session(&KEY.parse().unwrap()).await.unwrap().turns, 0);
 }
 
@@ -143,12 +143,12 @@ async fn steps_out_of_order_are_refused_and_change_nothing() {
         let error = result.unwrap_err();
         assert!(matches!(error, StoreError::WrongState { turn: of, .. } if of == turn), "{error}");
     };
-    wrong(store.finish(turn, vec![(0, None)], vec![], NOW).await);
+    wrong(store.finish(turn, vec![sent(0, None)], vec![], NOW).await);
     store.record(turn, recorded("q", "a"), NOW).await.unwrap();
     wrong(store.record(turn, recorded("q", "b"), NOW).await);
     wrong(store.finish(turn, vec![], vec![], NOW).await);
-    wrong(store.part_sent(turn, (1, None), vec![], NOW).await);
-    store.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    wrong(store.part_sent(turn, sent(1, None), vec![], NOW).await);
+    store.finish(turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     wrong(store.finish(turn, vec![], vec![], NOW).await);
     wrong(store.record(turn, recorded("q", "c"), NOW).await);
     wrong(store.placed(turn, "17.1").await);
@@ -204,7 +204,7 @@ fn what_was_promised_survives_kill_9() {
                 .query_row("SELECT event_id FROM inbox WHERE id = ?1", [inbox.0], |row| row.get::<_, String>(0))
                 .unwrap();
             assert_eq!(store.accept(&inbound(KEY, &event_id), NOW).await.unwrap(), None, "{event_id} was lost");
-            match store.begin(*inbox, NOW).await.unwrap() {
+            match store.begin(*inbox, Hold::Alone, NOW).await.unwrap() {
                 BeginOutcome::Ask(_) => assert!(!answered.contains(inbox), "the answer to {event_id} was lost"),
                 BeginOutcome::Deliver(_) => assert!(!delivered.contains(inbox), "{event_id} would be answered twice"),
                 BeginOutcome::Done => {}
@@ -230,7 +230,7 @@ fn work_until_killed(home: &Path) {
                     let turn = ask(&store, inbox).await.turn;
                     store.record(turn, recorded("q", "a"), NOW).await.unwrap();
                     told("answered:", inbox);
-                    store.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
+                    store.finish(turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
                     told("delivered:", inbox);
                 }
             })

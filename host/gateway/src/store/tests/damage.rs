@@ -35,7 +35,7 @@ async fn scrambled_pages_are_known_as_damage_by_whoever_needs_them_and_others_go
         let inbox = accept(&store, &key(n), &format!("Ev{n}")).await;
         let open = ask(&store, inbox).await;
         store.record(open.turn, recorded("q", &format!("{n} 預算 ").repeat(1_500)), NOW).await.unwrap();
-        store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+        store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     }
     drop(store);
     let whole = fs::read(&path).unwrap();
@@ -51,7 +51,7 @@ async fn scrambled_pages_are_known_as_damage_by_whoever_needs_them_and_others_go
         for n in 0..CONVERSATIONS {
             let outcome = async {
                 let new = store.accept(&inbound(&key(n), &format!("Ev{seed}-{n}")), NOW).await?;
-                store.begin(new.expect("a new message"), NOW).await
+                store.begin(new.expect("a new message"), Hold::Alone, NOW).await
             };
             match outcome.await {
                 Ok(begun) => went_on += usize::from(matches!(begun, BeginOutcome::Ask(_))),
@@ -99,7 +99,7 @@ async fn a_panic_of_one_operation_is_its_own() {
         let panicked = store.read(|_| -> Result<(), Fault> { panic!("boom {}", 2) }).await.unwrap_err();
         assert_eq!(panicked, StoreError::Panicked { message: "boom 2".into() });
     }
-    assert!(matches!(store.begin(inbox, NOW).await.unwrap(), BeginOutcome::Ask(_)));
+    assert!(matches!(store.begin(inbox, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Ask(_)));
     assert_eq!(store.sessions().await.unwrap().len(), 1);
 }
 

@@ -51,8 +51,13 @@ async fn waiting(home: &Home) -> Store {
     let asked = ask(&store, said(&store, "Ev1", "U1", None).await).await;
     let escalation = Some(EscalationUpdate::Asked(FrontName::Slack, marker(&["U2", "U3"])));
     store.record(asked.turn, Recorded { escalation, ..recorded("q", "forwarded") }, NOW).await.unwrap();
-    store.finish(asked.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    store.finish(asked.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     store
+}
+
+/// Whether a message is about a question that its author has asked, and that waits.
+fn asks(open: &OpenTurn) -> bool {
+    matches!(open.concern.as_deref(), Some(Concern::Asker(_)))
 }
 
 #[tokio::test]
@@ -62,12 +67,12 @@ async fn the_awaited_answer_is_absorbed_once() {
     // Two contacts answer at the same time, and each attempt of the first one finds the escalation again.
     let (first, second) = (said(&store, "Ev2", "U2", Some("1.1")).await, said(&store, "Ev3", "U3", Some("1.1")).await);
     let absorbing = ask(&store, first).await;
-    assert_eq!(absorbing.absorbs.as_deref(), Some(&asked(&["U2", "U3"])));
+    assert_eq!(absorbing.absorbs(), Some(&asked(&["U2", "U3"])));
     let claim = async |turn: &OpenTurn| store.claim_answer(turn, &asked(&[])).await.unwrap();
     assert!(claim(&absorbing).await);
     let late = ask(&store, second).await;
-    assert!(late.absorbs.is_none() && !claim(&late).await);
-    assert_eq!(ask(&store, first).await.absorbs.as_deref(), Some(&answered(asked(&["U2", "U3"]))));
+    assert!(late.absorbs().is_none() && !claim(&late).await);
+    assert_eq!(ask(&store, first).await.absorbs(), Some(&answered(asked(&["U2", "U3"]))));
     assert!(claim(&absorbing).await, "it is still this turn's");
     store.record(absorbing.turn, recorded("reply", "answer"), NOW).await.unwrap();
     assert_eq!(store.escalations().await.unwrap(), []);
@@ -83,7 +88,7 @@ async fn nobody_else_answers_and_no_other_thread() {
     {
         let inbox = said(&store, event, user, thread).await;
         let open = ask(&store, inbox).await;
-        assert_eq!(open.absorbs, None, "{event}");
+        assert_eq!(open.absorbs(), None, "{event}");
         store.finish(open.turn, vec![], vec![], NOW).await.unwrap();
     }
     assert_eq!(store.escalations().await.unwrap(), [asked(&["U2", "U3"])]);
@@ -96,7 +101,7 @@ async fn a_contact_who_is_ignored_leaves_the_thread_waiting() {
     let ignored = ask(&store, said(&store, "Ev2", "U2", Some("1.1")).await).await;
     assert!(store.claim_answer(&ignored, &asked(&[])).await.unwrap());
     store.finish(ignored.turn, vec![], vec![], NOW).await.unwrap();
-    assert!(ask(&store, said(&store, "Ev3", "U3", Some("1.1")).await).await.absorbs.is_some());
+    assert!(ask(&store, said(&store, "Ev3", "U3", Some("1.1")).await).await.absorbs().is_some());
 }
 
 #[tokio::test]
@@ -124,7 +129,7 @@ async fn where_a_message_goes_survives_a_crash() {
     let parts = vec![Outgoing::reply("answer"), elsewhere.clone()];
     store.record(asked.turn, Recorded { parts, ..recorded("q", "a") }, NOW).await.unwrap();
     drop(store);
-    let BeginOutcome::Deliver(answered) = open(&home).begin(inbox, NOW).await.unwrap() else {
+    let BeginOutcome::Deliver(answered) = open(&home).begin(inbox, Hold::Alone, NOW).await.unwrap() else {
         panic!("it has an answer")
     };
     assert_eq!(answered.parts[0].outgoing, Outgoing::reply("answer"));
@@ -138,14 +143,14 @@ async fn what_is_no_answer_leaves_the_thread_waiting_with_what_was_said() {
     for (event, user, word) in [("Ev2", "U2", Word::Question), ("Ev3", "U1", Word::Reply)] {
         let inbox = said(&store, event, user, Some("1.1")).await;
         let open = ask(&store, inbox).await;
-        assert_eq!((open.absorbs.is_some(), open.awaits.is_some()), (user == "U2", user == "U1"), "{event}");
+        assert_eq!((open.absorbs().is_some(), asks(&open)), (user == "U2", user == "U1"), "{event}");
         store.read_as(&open, &Reading::of(word), vec![], NOW).await.unwrap();
         let again = ask(&store, inbox).await;
         assert_eq!(again.reading.as_deref(), Some(&Reading::of(word)), "read once");
         let words = EscalationRemark { user_id: user.into(), text: event.into(), turn: Some(open.turn) };
         let escalation = Some(EscalationUpdate::Said(FrontName::Slack, asked(&[]), words));
         store.record(open.turn, Recorded { escalation, ..recorded("q", "a") }, NOW).await.unwrap();
-        store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+        store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     }
     let [waiting] = store.escalations().await.unwrap().try_into().unwrap();
     let said: Vec<&str> = waiting.exchange.iter().map(|said| &*said.text).collect();
@@ -196,7 +201,7 @@ async fn asking_apart(home: &Home) -> (Store, TurnId, Marker) {
 /// The same once they were asked.
 async fn waiting_apart(home: &Home) -> (Store, Marker) {
     let (store, turn, marker) = asking_apart(home).await;
-    let sent = [(0, "9.0"), (1, "9.1"), (2, "9.2")].map(|(part, ts)| (part, Some(ts.to_owned())));
+    let sent = [(0, "9.0"), (1, "9.1"), (2, "9.2")].map(|(part, ts)| sent(part, Some(ts)));
     store.finish(turn, sent.to_vec(), vec![], NOW).await.unwrap();
     (store, marker)
 }
@@ -208,7 +213,7 @@ async fn a_question_waits_for_nobody_once_no_contact_can_be_reached_any_more() {
         let (store, turn, marker) = asking_apart(&home).await;
         assert!(!store.is_unreached(turn, 1).await.unwrap(), "the other contact may still be reached");
         for (part, ts) in [(0, Some("9.0")), (1, first)] {
-            store.part_sent(turn, (part, ts.map(str::to_owned)), vec![], NOW).await.unwrap();
+            store.part_sent(turn, sent(part, ts), vec![], NOW).await.unwrap();
         }
         // A second attempt at the last part finds the same.
         for _ in 0..2 {
@@ -234,7 +239,7 @@ async fn contacts_who_are_asked_apart_are_known_by_the_message_that_asked_them()
         ("Ev7", "U1", Some("8.8"), false, false),
     ] {
         let open = ask(&store, told(&store, event, user, thread).await).await;
-        assert_eq!((open.absorbs.is_some(), open.awaits.is_some()), (absorbs, awaits), "{event}");
+        assert_eq!((open.absorbs().is_some(), asks(&open)), (absorbs, awaits), "{event}");
         store.finish(open.turn, vec![], vec![], NOW).await.unwrap();
     }
 }
@@ -264,11 +269,11 @@ async fn an_answer_that_is_handed_on_is_the_askers_and_survives_a_crash() {
     let first = ask(&store, told(&store, "Ev2", "U2", Some("9.1")).await).await;
     assert!(store.claim_answer(&first, &marker).await.unwrap());
     let second = ask(&store, told(&store, "Ev3", "U3", Some("9.2")).await).await;
-    assert!(second.absorbs.is_some(), "it is read, so that they can be told");
+    assert!(second.absorbs().is_some(), "it is read, so that they can be told");
     assert!(!store.claim_answer(&second, &marker).await.unwrap());
     let handed_on = Recorded { escalation: Some(EscalationUpdate::HandedOn), ..recorded("q", "a") };
     store.record(first.turn, handed_on, NOW).await.unwrap();
-    store.finish(first.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    store.finish(first.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     let answer = crate::store::handed_on(first.turn, &first.inbound, &marker).expect("it is asked apart");
     let inbox = store.accept(&answer, NOW).await.unwrap().expect("a new message");
     assert_eq!(store.accept(&answer, NOW).await.unwrap(), None, "handed on once");
@@ -277,7 +282,7 @@ async fn an_answer_that_is_handed_on_is_the_askers_and_survives_a_crash() {
     for _ in 0..2 {
         let passing_on = ask(&store, inbox).await;
         assert_eq!(
-            (passing_on.absorbs.as_deref(), passing_on.inbound.key.to_string()),
+            (passing_on.absorbs(), passing_on.inbound.key.to_string()),
             (Some(&answered(marker.clone())), "slack:dm:U1".into())
         );
     }
@@ -285,7 +290,7 @@ async fn an_answer_that_is_handed_on_is_the_askers_and_survives_a_crash() {
     store.record(passing_on.turn, recorded("q", "a"), NOW).await.unwrap();
     assert_eq!(store.escalations().await.unwrap(), []);
     let late = ask(&store, told(&store, "Ev4", "U3", Some("9.2")).await).await;
-    assert!(late.absorbs.is_some(), "who answers late is told");
+    assert!(late.absorbs().is_some(), "who answers late is told");
     assert!(!store.claim_answer(&late, &marker).await.unwrap());
 }
 
@@ -296,7 +301,7 @@ async fn handed_on(store: &Store, said: &OpenTurn, marker: &Marker) -> Inbound {
     let parts = vec![Outgoing { purpose: Purpose::HandOn { answer: Box::new(answer.clone()) }, ..Outgoing::default() }];
     let handed_on = Recorded { parts, escalation: Some(EscalationUpdate::HandedOn), ..recorded("q", "a") };
     store.record(said.turn, handed_on, NOW).await.unwrap();
-    store.finish(said.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    store.finish(said.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     answer
 }
 
@@ -333,7 +338,7 @@ async fn an_answer_that_its_contact_had_deleted_stayed_in_the_conversation_of_th
     let answer = handed_on(&store, &said, &marker).await;
     let passing_on = ask(&store, store.accept(&answer, NOW).await.unwrap().expect("a new message")).await;
     store.record(passing_on.turn, recorded("They say: heliotrope", "It is the flower."), NOW).await.unwrap();
-    store.finish(passing_on.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    store.finish(passing_on.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     let here = Changed::Here { key: "slack:dm:U2".parse().unwrap(), anew: true };
     assert_eq!(takes_back(&store, "U2", "5.5").await, here);
     is_gone(&home, "heliotrope");
@@ -354,7 +359,7 @@ async fn an_answer_that_its_contact_had_deleted_was_passed_on() {
     let stale = Recorded { revision: begun.live.revision, ..recorded("They say: heliotrope", "It is the flower.") };
     assert_eq!(store.record(begun.turn, stale, NOW).await, Err(StoreError::Changed));
     let deleted = ask(&store, inbox).await;
-    assert_eq!((deleted.called_off, deleted.absorbs), (Some(CalledOff::Deleted), None));
+    assert_eq!((deleted.called_off, deleted.absorbs()), (Some(CalledOff::Deleted), None));
     store.finish(deleted.turn, vec![], vec![], NOW).await.unwrap();
     assert_eq!(store.escalations().await.unwrap(), std::slice::from_ref(&marker), "nobody has answered it");
     let other = ask(&store, told(&store, "Ev3", "U3", Some("9.2")).await).await;
@@ -371,7 +376,7 @@ async fn what_was_deleted_of_what_was_said_about_a_question_was_passed_on_with_i
         let escalation = Some(EscalationUpdate::Said(FrontName::Slack, marker.clone(), words));
         let said_on = Recorded { escalation, messages: vec![], ..recorded("", "said") };
         store.record(said.turn, said_on, NOW).await.unwrap();
-        store.finish(said.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+        store.finish(said.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     }
     takes_back(&store, "U1", "6.6").await;
     is_gone(&home, "heliotrope");
@@ -379,7 +384,7 @@ async fn what_was_deleted_of_what_was_said_about_a_question_was_passed_on_with_i
     let answer = handed_on(&store, &answering, &marker).await;
     let inbox = store.accept(&answer, NOW).await.unwrap().expect("a new message");
     let texts = |open: &OpenTurn| {
-        let marker = open.absorbs.as_deref().expect("an answer");
+        let marker = open.absorbs().expect("an answer");
         marker.exchange.iter().map(|said| said.text.clone()).collect::<Vec<_>>()
     };
     let begun = ask(&store, inbox).await;
@@ -398,7 +403,7 @@ async fn what_a_contact_ordered_while_something_waited_for_them_was_read_as_an_a
         [("5.5", "verbose off", false), ("5.6", "/pmk help", false), ("5.7", "verbose it is", true)]
     {
         let open = wrote(&store, "U2", ts, text).await;
-        assert_eq!(open.absorbs.is_some(), absorbs, "{text}");
+        assert_eq!(open.absorbs().is_some(), absorbs, "{text}");
         store.finish(open.turn, vec![], vec![], NOW).await.unwrap();
     }
 }
@@ -423,7 +428,7 @@ async fn a_question_that_was_changed_changed_the_answer_that_was_handed_on_to_it
     let outturn = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
     let forwarded = Recorded { parts: vec![Outgoing::reply("asked"), to], escalation, outturn, ..recorded("q", "a") };
     store.record(asked.turn, forwarded, NOW).await.unwrap();
-    let sent = [(0, "9.0"), (1, "9.1")].map(|(part, ts)| (part, Some(ts.to_owned())));
+    let sent = [(0, "9.0"), (1, "9.1")].map(|(part, ts)| sent(part, Some(ts)));
     store.finish(asked.turn, sent.to_vec(), vec![], NOW).await.unwrap();
     let marker = Marker { asked_by: Some(asked.turn), ..marker };
     let said = ask(&store, told(&store, "Ev2", "U2", Some("9.1")).await).await;
@@ -454,7 +459,7 @@ async fn an_answer_that_was_edited_into_none_ended_the_waiting() {
     assert!(store.claim_answer(&absorbing, &asked(&[])).await.unwrap());
     store.edit(&edit(Inbound { text: "I will look later.".into(), ..reply }), NOW).await.unwrap();
     let later = ask(&store, inbox).await;
-    assert!(later.absorbs.is_some());
+    assert!(later.absorbs().is_some());
     let noted = Recorded { revision: later.live.revision, ..recorded("later", "⏳") };
     store.record(later.turn, noted, NOW).await.unwrap();
     assert_eq!(store.escalations().await.unwrap(), [asked(&["U2", "U3"])], "it is waited for");
@@ -484,7 +489,7 @@ async fn what_a_message_had_said_was_kept_as_its_reading_and_claimed_the_answer(
     let edited = ask(&store, inbox).await;
     assert_eq!((&*edited.inbound.text, &edited.reading), ("wait, let me check", &None));
     let other = said(&store, "Ev3", "U3", Some("1.1")).await;
-    assert!(ask(&store, other).await.absorbs.is_some(), "it is still waited for");
+    assert!(ask(&store, other).await.absorbs().is_some(), "it is still waited for");
     let deletion = Deletion { channel: "C1".into(), ts: "2.2".into(), thread: None, of: DeletedAuthor::Us };
     store.delete(&deletion, None, NOW).await.unwrap();
     assert_eq!(read_and_claimed(edited).await, (Err(StoreError::Changed), Err(StoreError::Changed)));
@@ -498,7 +503,7 @@ async fn asked_twice(home: &Home) -> (Store, [Marker; 2]) {
     let answering = ask(&store, told(&store, "Ev2", "U2", Some("9.1")).await).await;
     assert!(store.claim_answer(&answering, &first).await.unwrap());
     store.record(answering.turn, recorded("q", "a"), NOW).await.unwrap();
-    store.finish(answering.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    store.finish(answering.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     let again = ask(&store, told(&store, "Ev3", "U1", None).await).await;
     let secret = Marker { question: "Whose salary is cut?".into(), asked_by: None, ..first.clone() };
     let secret = Marker { mentioned_user_ids: vec!["U4".into()], reason: Some("secret".into()), ..secret };
@@ -506,7 +511,7 @@ async fn asked_twice(home: &Home) -> (Store, [Marker; 2]) {
     let escalation = Some(EscalationUpdate::Asked(FrontName::Slack, secret.clone()));
     let parts = vec![Outgoing::reply("asked"), to];
     store.record(again.turn, Recorded { parts, escalation, ..recorded("q", "a") }, NOW).await.unwrap();
-    store.finish(again.turn, vec![(0, Some("9.8".into())), (1, Some("9.9".into()))], vec![], NOW).await.unwrap();
+    store.finish(again.turn, vec![sent(0, Some("9.8")), sent(1, Some("9.9"))], vec![], NOW).await.unwrap();
     let earlier = vec![EarlierQuestion { asked_by: first.asked_by.unwrap(), question: first.question.clone() }];
     (store, [first, Marker { asked_by: Some(again.turn), earlier, ..secret }])
 }
@@ -519,7 +524,7 @@ async fn a_second_question_of_a_thread_was_answered_by_those_who_were_asked_the_
     let apart = async |marker: &Marker| store.asked_apart(FrontName::Slack, marker).await.unwrap();
     assert_eq!(apart(&second).await, [("U4".to_owned(), Some("9.9".to_owned()))]);
     let late = ask(&store, told(&store, "Ev4", "U3", Some("9.2")).await).await;
-    let about = late.absorbs.as_deref().expect("who answers late is told");
+    let about = late.absorbs().expect("who answers late is told");
     assert_eq!((&*about.question, &about.reason, about.asked_by), ("本月預算?", &None, first.asked_by));
     for stale in [about, &first] {
         assert!(!store.awaits_answer(late.turn, FrontName::Slack, stale).await.unwrap());
@@ -527,16 +532,16 @@ async fn a_second_question_of_a_thread_was_answered_by_those_who_were_asked_the_
     }
     store.finish(late.turn, vec![], vec![], NOW).await.unwrap();
     let talk = ask(&store, told(&store, "Ev5", "U3", None).await).await;
-    assert_eq!(talk.absorbs, None);
+    assert_eq!(talk.absorbs(), None);
     store.finish(talk.turn, vec![], vec![], NOW).await.unwrap();
     let words = EscalationRemark { user_id: "U3".into(), text: "done".into(), turn: None };
     let escalation = Some(EscalationUpdate::Said(FrontName::Slack, first.clone(), words));
     let remark = ask(&store, told(&store, "Ev6", "U3", Some("9.2")).await).await;
     store.record(remark.turn, Recorded { escalation, ..recorded("q", "a") }, NOW).await.unwrap();
-    store.finish(remark.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    store.finish(remark.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     assert_eq!(store.escalations().await.unwrap(), std::slice::from_ref(&second));
     let answering = ask(&store, told(&store, "Ev7", "U4", None).await).await;
-    assert_eq!(answering.absorbs.as_deref(), Some(&second));
+    assert_eq!(answering.absorbs(), Some(&second));
     assert!(store.claim_answer(&answering, &second).await.unwrap());
 }
 
@@ -550,7 +555,7 @@ async fn a_question_that_is_being_answered_was_withdrawn_all_the_same() {
     let escalation = Some(EscalationUpdate::Withdrawn(FrontName::Slack, marker.clone()));
     let withdrawn = Recorded { escalation, ..recorded("never mind", "withdrawn") };
     assert_eq!(store.record(needless.turn, withdrawn, NOW).await, Err(StoreError::Changed));
-    assert_eq!(ask(&store, InboxId(needless.turn.0)).await.awaits, None);
+    assert_eq!(ask(&store, InboxId(needless.turn.0)).await.concern, None);
     assert_eq!(store.escalations().await.unwrap(), [answered(marker)]);
 }
 

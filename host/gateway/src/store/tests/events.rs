@@ -43,7 +43,7 @@ async fn the_events_of_a_turn_are_stored_with_it_and_those_of_a_refused_write_ar
     store.record(open.turn, answer.clone(), NOW).await.unwrap();
     store.record(open.turn, answer, NOW).await.unwrap_err();
     store.finish(open.turn, vec![], vec![event("too early")], NOW).await.unwrap_err();
-    store.finish(open.turn, vec![(0, None)], vec![event("over")], NOW + 1).await.unwrap();
+    store.finish(open.turn, vec![sent(0, None)], vec![event("over")], NOW + 1).await.unwrap();
     store.finish(open.turn, vec![], vec![event("over")], NOW + 2).await.unwrap_err();
     let lines = waiting(&store, |store| store.waiting(0, 100).unwrap()).await;
     let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();

@@ -22,7 +22,7 @@ async fn answered(store: &Store, key: &str, event_id: &str, outturn: TurnOutcome
     let open = ask(store, accept(store, key, event_id).await).await;
     let recorded = Recorded { outturn, ..recorded("q", "a") };
     store.record(open.turn, recorded, NOW).await.unwrap();
-    store.finish(open.turn, vec![(0, Some(sent_id.into()))], vec![], NOW + 2_000).await.unwrap();
+    store.finish(open.turn, vec![sent(0, Some(sent_id))], vec![], NOW + 2_000).await.unwrap();
     open
 }
 
@@ -151,7 +151,7 @@ async fn an_answer_that_is_not_delivered_yet_looked_fast() {
     store.record(waits.turn, Recorded { outturn: outturn(), ..recorded("q", "a") }, NOW).await.unwrap();
     let known = store.arm_conversations("less", i64::MIN).await.unwrap();
     assert_eq!((known[0].turns, known[0].undelivered, known[0].answered(), known[0].latency_ms), (2, 1, 1, 2_000));
-    store.finish(waits.turn, vec![(0, None)], vec![], NOW + 6_000).await.unwrap();
+    store.finish(waits.turn, vec![sent(0, None)], vec![], NOW + 6_000).await.unwrap();
     let known = store.arm_conversations("less", i64::MIN).await.unwrap();
     assert_eq!((known[0].turns, known[0].undelivered, known[0].answered(), known[0].latency_ms), (2, 0, 2, 8_000));
 }
@@ -203,7 +203,7 @@ async fn identical_arms_were_said_to_differ_once_one_was_stopped() {
             let outturn = TurnOutcome { tags: tags(&acting), ..TurnOutcome::default() };
             let usage = Usage { input_tokens: tokens + number as u64, ..Usage::default() };
             store.record(open.turn, Recorded { outturn, usage, ..recorded("q", "a") }, now_ms).await.unwrap();
-            store.finish(open.turn, vec![(0, None)], vec![], now_ms).await.unwrap();
+            store.finish(open.turn, vec![sent(0, None)], vec![], now_ms).await.unwrap();
         }
     };
     for number in 0..LEAST_CONVERSATIONS {

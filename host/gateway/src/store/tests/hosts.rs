@@ -59,7 +59,7 @@ pub(super) async fn gone(store: Store) {
 async fn answer(store: &Store, inbox: InboxId) {
     let turn = ask(store, inbox).await.turn;
     store.record(turn, recorded("q", "a"), NOW).await.unwrap();
-    store.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    store.finish(turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
 }
 
 async fn open_at(store: &Store) -> Vec<InboxId> {
@@ -73,7 +73,7 @@ async fn a_host_that_was_stopped_for_longer_than_its_lease_writes_nothing_once_a
     let (host, _other_lock) = at_work(&other).await;
     let inbox = accept(&stopped, KEY, "Ev1").await;
     let turn = ask(&stopped, inbox).await.turn;
-    assert!(matches!(host.begin(inbox, NOW).await.unwrap(), BeginOutcome::Elsewhere));
+    assert!(matches!(host.begin(inbox, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Elsewhere));
     host.look_after_hosts().await.unwrap();
     assert_eq!(host.hosts_at_work()(), 2);
     falls_silent(&one);
@@ -127,7 +127,7 @@ async fn without_its_number_among_the_hosts_nothing_would_keep_a_host_that_slept
     // Then only operations that check the lease are refused.
     assert!(matches!(stopped.record(turn, recorded("q", "late"), NOW).await, Err(StoreError::Changed)));
     host.record(turn, recorded("q", "a"), NOW).await.unwrap();
-    stopped.part_sent(turn, (0, None), vec![], NOW).await.unwrap();
+    stopped.part_sent(turn, sent(0, None), vec![], NOW).await.unwrap();
     assert_eq!(number(&one, "SELECT count(*) FROM outbox WHERE sent_at IS NOT NULL"), 1);
 }
 
@@ -221,9 +221,9 @@ async fn a_command_that_died_on_a_machine_whose_clock_is_ahead_kept_its_conversa
     let now = number(&one, "SELECT pmk_now()");
     let command = Store::open_existing(&other).unwrap();
     let _lost = command.lease(&KEY.parse().unwrap(), "test", Duration::ZERO, now + hour).await.unwrap();
-    assert!(matches!(host.begin(inbox, now + hour).await.unwrap(), BeginOutcome::Busy));
+    assert!(matches!(host.begin(inbox, Hold::Alone, now + hour).await.unwrap(), BeginOutcome::Busy));
     it_is(&one, now + lasts + 10_000);
-    assert!(matches!(host.begin(inbox, now).await.unwrap(), BeginOutcome::Ask(_)));
+    assert!(matches!(host.begin(inbox, Hold::Alone, now).await.unwrap(), BeginOutcome::Ask(_)));
 }
 
 #[tokio::test]
@@ -234,14 +234,17 @@ async fn one_conversation_is_worked_on_by_one_host_at_a_time() {
     let earlier = accept(&first, KEY, "Ev1").await;
     let turn = ask(&first, earlier).await.turn;
     let later = accept(&second, KEY, "Ev2").await;
-    assert!(matches!(second.begin(later, NOW).await.unwrap(), BeginOutcome::Elsewhere));
+    assert!(matches!(second.begin(later, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Elsewhere));
     let elsewhere = accept(&second, "slack:dm:U2", "Ev3").await;
     answer(&second, elsewhere).await;
     first.record(turn, recorded("q", "a"), NOW).await.unwrap();
-    assert!(matches!(second.begin(later, NOW).await.unwrap(), BeginOutcome::Elsewhere), "it is not delivered");
-    first.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    assert!(
+        matches!(second.begin(later, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Elsewhere),
+        "it is not delivered"
+    );
+    first.finish(turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     answer(&second, later).await;
-    assert!(matches!(first.begin(later, NOW).await.unwrap(), BeginOutcome::Done));
+    assert!(matches!(first.begin(later, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Done));
 }
 
 #[tokio::test]
@@ -252,11 +255,14 @@ async fn questions_of_a_conversation_are_begun_in_their_order_whichever_hosts_ha
     let written = |event: &str, ts: &str| Inbound { ts: ts.into(), ..inbound(KEY, event) };
     let later = second.accept(&written("Ev2", "1700000002.000100"), NOW).await.unwrap().unwrap();
     let earlier = first.accept(&written("Ev1", "1700000001.000100"), NOW).await.unwrap().unwrap();
-    assert!(matches!(second.begin(later, NOW).await.unwrap(), BeginOutcome::Elsewhere), "there is an earlier one");
+    assert!(
+        matches!(second.begin(later, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Elsewhere),
+        "there is an earlier one"
+    );
     let open = second.open_in(&KEY.parse().unwrap()).await.unwrap();
     assert_eq!(open.iter().map(|pending| pending.inbox).collect::<Vec<_>>(), [earlier, later]);
     answer(&second, earlier).await;
-    assert!(matches!(first.begin(earlier, NOW).await.unwrap(), BeginOutcome::Done));
+    assert!(matches!(first.begin(earlier, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Done));
     answer(&second, later).await;
 }
 
@@ -313,11 +319,11 @@ async fn a_conversation_is_not_free_while_a_turn_is_under_way_that_has_taken_oth
     let (second, _other_lock) = at_work(&other).await;
     let (inbox, along) = (accept(&first, KEY, "Ev1").await, accept(&second, KEY, "Ev2").await);
     let turn = ask(&first, inbox).await.turn;
-    let BeginOutcome::Ask(taken) = first.begin_as(along, Hold::Along, NOW).await.unwrap() else { panic!("it is open") };
+    let BeginOutcome::Ask(taken) = first.begin(along, Hold::Along, NOW).await.unwrap() else { panic!("it is open") };
     first.finish(taken.turn, vec![], vec![], NOW).await.unwrap();
-    assert!(matches!(second.begin(inbox, NOW).await.unwrap(), BeginOutcome::Elsewhere));
+    assert!(matches!(second.begin(inbox, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Elsewhere));
     first.record(turn, recorded("q", "a"), NOW).await.unwrap();
-    first.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    first.finish(turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     let next = accept(&second, KEY, "Ev3").await;
     answer(&second, next).await;
 }
@@ -332,9 +338,9 @@ async fn what_another_host_has_begun_anew_is_recorded_by_nobody_else() {
     asked(&one, |conn| conn.execute("UPDATE session SET lease_owner = NULL", []).unwrap());
     ask(&second, inbox).await;
     assert!(matches!(first.record(turn, recorded("q", "a"), NOW).await, Err(StoreError::Changed)));
-    assert!(matches!(first.begin_as(inbox, Hold::Along, NOW).await.unwrap(), BeginOutcome::Elsewhere));
+    assert!(matches!(first.begin(inbox, Hold::Along, NOW).await.unwrap(), BeginOutcome::Elsewhere));
     second.record(turn, recorded("q", "a"), NOW).await.unwrap();
-    second.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    second.finish(turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
 }
 
 #[tokio::test]
@@ -352,9 +358,9 @@ async fn who_is_about_to_leave_hands_on_what_it_has_not_begun_and_what_one_does_
     assert_eq!((open_at(&first).await, open_at(&second).await), (vec![begun], vec![waits]));
     answer(&second, waits).await;
     // It finishes what it has begun.
-    assert!(matches!(second.begin(begun, NOW).await.unwrap(), BeginOutcome::Elsewhere));
+    assert!(matches!(second.begin(begun, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Elsewhere));
     first.record(turn, recorded("q", "a"), NOW).await.unwrap();
-    first.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    first.finish(turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     // Without another host it keeps what it has.
     let left = accept(&second, KEY, "Ev3").await;
     gone(first).await;
@@ -409,9 +415,9 @@ async fn who_sets_a_question_aside_does_not_free_the_conversation_that_another_h
     let turn = ask(&first, inbox).await.turn;
     second.park(aside, "it cannot be read", vec![], NOW).await.unwrap();
     let next = accept(&second, KEY, "Ev3").await;
-    assert!(matches!(second.begin(next, NOW).await.unwrap(), BeginOutcome::Elsewhere));
+    assert!(matches!(second.begin(next, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Elsewhere));
     first.record(turn, recorded("q", "a"), NOW).await.unwrap();
-    first.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    first.finish(turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     answer(&second, next).await;
 }
 
@@ -651,7 +657,9 @@ async fn a_sign_that_postgresql_cannot_hold_in_a_text_is_shown_as_one_that_is_mi
     let inbox = accept(&store, KEY, "Ev1").await;
     let turn = ask(&store, inbox).await.turn;
     store.record(turn, recorded("q\0", "a\0b"), NOW).await.unwrap();
-    let BeginOutcome::Deliver(answered) = store.begin(inbox, NOW).await.unwrap() else { panic!("it is answered") };
+    let BeginOutcome::Deliver(answered) = store.begin(inbox, Hold::Alone, NOW).await.unwrap() else {
+        panic!("it is answered")
+    };
     assert_eq!(answered.parts[0].outgoing.speech.text, "a\u{fffd}b");
     // The archive holds JSON, which can represent it.
     assert_eq!(live_texts(&store, KEY).await, ["q\0", "a\0b"]);

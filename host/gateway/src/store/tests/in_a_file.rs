@@ -132,7 +132,7 @@ async fn the_turns_of_one_commit_write_the_index_of_words_out_once() {
         // A new person, a known one, and every step of a turn, beside one that is recorded.
         waiting.push(spawn_accept(&store, 10 + n));
         let (asking, recording) = (store.clone(), store.clone());
-        waiting.push(tokio::spawn(async move { asking.begin(next, NOW).await.map(|_| None) }));
+        waiting.push(tokio::spawn(async move { asking.begin(next, Hold::Alone, NOW).await.map(|_| None) }));
         waiting.push(tokio::spawn(async move {
             recording.placed(turn, "1.1").await?;
             Ok(None)
@@ -152,7 +152,7 @@ async fn the_turns_of_one_commit_write_the_index_of_words_out_once() {
         settle().await;
         let finishing = store.clone();
         waiting.push(tokio::spawn(async move {
-            finishing.finish(turn, vec![(0, Some("1.1".into()))], vec![], NOW).await?;
+            finishing.finish(turn, vec![sent(0, Some("1.1"))], vec![], NOW).await?;
             Ok(None)
         }));
         settle().await;
@@ -174,7 +174,7 @@ async fn a_run_that_starts_voids_every_lease() {
     let lost = before.lease(&key, "test", std::time::Duration::ZERO, NOW).await.unwrap();
     let lock = HomeLock::take(home.path()).unwrap();
     let run = open(&home);
-    assert!(matches!(run.begin(inbox, NOW).await.unwrap(), BeginOutcome::Busy));
+    assert!(matches!(run.begin(inbox, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Busy));
     run.take_over(&lock).await.unwrap();
     ask(&run, inbox).await;
     assert_eq!(before.release(lost).await, Err(StoreError::LeaseLost { key: key.clone() }));

@@ -21,7 +21,7 @@ async fn gone_to_two(store: &Store, [one, other]: [(&str, &str); 2]) -> TurnId {
         assert!(store.is_delivering_to(channel).await.unwrap(), "{channel}");
         store.went_in_person(open.turn, 0, channel, ts).await.unwrap();
     }
-    store.finish(open.turn, vec![(0, Some(one.1.into()))], vec![], NOW).await.unwrap();
+    store.finish(open.turn, vec![sent(0, Some(one.1))], vec![], NOW).await.unwrap();
     open.turn
 }
 

@@ -136,7 +136,7 @@ async fn an_import_waits_for_nobody_who_goes_on() {
     tokio::time::sleep(std::time::Duration::from_millis(120)).await;
     assert!(!waiting.is_finished());
     run.record(turn, recorded("q", "a"), NOW).await.unwrap();
-    run.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    run.finish(turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     assert!(waiting.await.unwrap().is_ok());
     assert_eq!(live_texts(&run, KEY).await.len(), 3);
 }

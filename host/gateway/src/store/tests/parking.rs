@@ -20,7 +20,7 @@ async fn parked(store: &Store, event_id: &str, parts: &[Purpose], sent: u32) -> 
     let recorded = Recorded { parts, placeholder: Some("9.9".into()), ..recorded("q", "a") };
     store.record(open.turn, Recorded { revision: open.live.revision, ..recorded }, NOW).await.unwrap();
     for number in 0..sent {
-        store.part_sent(open.turn, (number, None), vec![], NOW).await.unwrap();
+        store.part_sent(open.turn, Sent { part: number, id: None }, vec![], NOW).await.unwrap();
     }
     store.park(inbox, "a test", vec![], NOW).await.unwrap().expect("it is parked")
 }

@@ -52,7 +52,7 @@ impl Together<'_> {
 
     async fn begin(&self, inbox: InboxId) -> JoinHandle<Result<BeginOutcome, StoreError>> {
         let store = self.store.clone();
-        self.queue(async move { store.begin(inbox, NOW).await }).await
+        self.queue(async move { store.begin(inbox, Hold::Alone, NOW).await }).await
     }
 
     async fn record(&self, turn: TurnId, recorded: Recorded) -> JoinHandle<Result<(), StoreError>> {
@@ -138,7 +138,7 @@ async fn a_question_that_begins_as_the_one_before_ends_lets_the_older_one_of_ano
     let own = first.accept(&written("Ev3", "1700000003.000100"), NOW).await.unwrap().unwrap();
     let together = Together::at(&first).await;
     let store = first.clone();
-    let ended = together.queue(async move { store.finish(turn, vec![(0, None)], vec![], NOW).await }).await;
+    let ended = together.queue(async move { store.finish(turn, vec![sent(0, None)], vec![], NOW).await }).await;
     let begun = together.begin(own).await;
     together.go().await;
     ended.await.unwrap().unwrap();

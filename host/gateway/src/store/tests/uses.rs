@@ -22,7 +22,7 @@ async fn shown(store: &Store, key: &str, atoms: &[&str], ts: &str, asked_in: Opt
     let atoms = atoms.iter().map(|&atom| atom.to_owned()).collect();
     let escalation = asked_in.map(|thread| EscalationUpdate::Asked(FrontName::Slack, marker(thread)));
     store.record(open.turn, Recorded { atoms, escalation, ..recorded("q", "a") }, now_ms).await.unwrap();
-    store.finish(open.turn, vec![(0, Some(ts.to_owned()))], vec![], now_ms).await.unwrap();
+    store.finish(open.turn, vec![sent(0, Some(ts))], vec![], now_ms).await.unwrap();
 }
 
 async fn vote(store: &Store, user: &str, ts: &str, likes: bool) {

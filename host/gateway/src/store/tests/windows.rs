@@ -49,7 +49,7 @@ async fn messages_come_back_as_they_were() {
     messages.push(Message { role: Role::User, origin: Origin::ToolResult, blocks: vec![result] });
     let entries = messages.iter().map(|message| Entry::new(0, message.clone())).collect();
     store.record(open.turn, Recorded { messages: entries, ..recorded("", "") }, NOW).await.unwrap();
-    store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     let next = accept(&store, KEY, "Ev2").await;
     let live = ask(&store, next).await.live;
     let back: Vec<Message> = live.entries.iter().map(|entry| (*entry.entry.message).clone()).collect();
@@ -69,7 +69,7 @@ async fn a_window_is_read_whole_however_long_it_is() {
         let open = ask(&store, first).await;
         let messages = texts.iter().map(|text| Entry::new(0, Message::user(*text))).collect();
         store.record(open.turn, Recorded { messages, ..recorded("", "") }, NOW).await.unwrap();
-        store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+        store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
         let next = accept(&store, &key, &format!("Ev{n}-next")).await;
         let OpenTurn { live, archived, .. } = ask(&store, next).await;
         let back: Vec<String> = live.entries.iter().map(|entry| entry.entry.message.plain_text()).collect();
@@ -244,7 +244,7 @@ async fn a_turn_that_was_given_up_is_archived_only() {
     let open = ask(&store, inbox).await;
     let honest = Recorded { keep_live: false, ..recorded("too long", "this was too long") };
     store.record(open.turn, honest, NOW).await.unwrap();
-    store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     assert_eq!(live_texts(&store, KEY).await, ["question Ev1", "answer Ev1"]);
     assert_eq!(store.session_messages(&key(), true).await.unwrap().len(), 4);
     // Nor does it count as an answered question, as no `/pmk` command does.

@@ -4,72 +4,80 @@ use std::sync::Arc;
 
 use pmk_core::Place;
 
+use super::delivering::{FIRST_SENT, unsent_parts};
 use crate::{
     case::CaseId,
     chat::Inbound,
     ids::{InboxId, SessionId, TurnId},
     store::{
-        Answered, BeginOutcome, Begun, CalledOff, Concern, Hold, Live, OpenTurn, Store, StoreError, Verbosity, again,
-        archive, cases, codec,
+        Answered, BeginOutcome, Begun, CalledOff, Hold, Live, OpenTurn, Store, StoreError, Verbosity, again, archive,
+        cases, codec,
         error::Fault,
         escalations, experiments, lease, proposals,
-        sql::{Connection, Invalidation, OptionalExtension, PrefetchedRows, ValueRef, params},
+        sql::{self, Connection, FromSql, Invalidation, OptionalExtension, PrefetchedRows, Row, ValueRef, params},
         window,
         windows::{self, Entries, Windows},
         writer::Prefetch,
     },
 };
 
+/// Defines the items that are read of a question and their indices, so that neither is without the other.
+macro_rules! columns {
+    ($($column:ident = $item:literal,)*) => {
+        /// The columns of [`find_question`] by index: looking each up by name takes as long as running a statement.
+        #[derive(Clone, Copy)]
+        enum Column {
+            $($column,)*
+            Elsewhere,
+        }
+
+        /// All items but the last one, each followed by a comma.
+        macro_rules! items {
+            () => {
+                concat!($($item, ", ",)*)
+            };
+        }
+    };
+}
+columns! {
+    Message = "i.message",
+    ReceivedAt = "i.received_at",
+    SessionId = "i.session_id",
+    LeaseUntil = "s.lease_until",
+    DroppedTurns = "s.dropped_turns",
+    Marker = "s.marker",
+    Verbose = "s.verbose",
+    Begun = "t.id IS NOT NULL",
+    Placeholder = "t.placeholder",
+    AnsweredAt = "t.answered_at",
+    Report = "t.report",
+    Policy = "t.policy",
+    Experiment = "t.experiment",
+    Arm = "t.arm",
+    Reading = "t.reading",
+    CaseId = "t.case_id",
+    CalledOff = "i.called_off",
+    Revision = "s.revision",
+    Placed = "COALESCE(t.may_have_placed, 0)",
+    Streamed = "COALESCE(t.may_have_streamed, 0)",
+    AgainOf = "i.again_of",
+    WaitsHere = "i.channel IS NULL OR EXISTS (SELECT 1 FROM escalation e WHERE e.front IN ('slack', 'console')
+        AND e.channel = i.channel AND e.closed_at IS NULL)",
+    AskedApart = "i.\"user\" IS NULL OR EXISTS (SELECT 1 FROM asked_apart p WHERE p.contact = i.\"user\")",
+    Sizes = "s.sizes",
+    Archived = "(SELECT coalesce(max(a.number) + 1, 0) FROM archive a WHERE a.session_id = i.session_id)",
+}
 macro_rules! find_question {
     ($elsewhere:literal) => {
         concat!(
-            "SELECT i.message, i.received_at, i.session_id, s.lease_until, s.dropped_turns, s.marker, s.verbose,
-                    t.id IS NOT NULL AS begun, t.placeholder, t.answered_at, t.report,
-                    t.policy, t.experiment, t.arm, t.reading, t.case_id, i.called_off, s.revision,
-                    COALESCE(t.may_have_placed, 0) AS placed, COALESCE(t.may_have_streamed, 0) AS streamed, i.again_of,
-                    i.channel IS NULL OR EXISTS (SELECT 1 FROM escalation e WHERE e.front IN ('slack', 'console')
-                        AND e.channel = i.channel AND e.closed_at IS NULL) AS waits_here,
-                    i.\"user\" IS NULL OR EXISTS (SELECT 1 FROM asked_apart p WHERE p.contact = i.\"user\") AS asked_apart,
-                    s.sizes,
-                    (SELECT coalesce(max(a.number) + 1, 0) FROM archive a WHERE a.session_id = i.session_id) AS archived, ",
+            "SELECT ",
+            items!(),
             $elsewhere,
-            " AS elsewhere
-             FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id
+            " FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id
              WHERE i.id = ?1 AND i.parked_at IS NULL"
         )
     };
 }
-/// The columns of [`find_question`] by index: looking each up by name takes as long as running a statement.
-#[derive(Clone, Copy)]
-enum Column {
-    Message,
-    ReceivedAt,
-    SessionId,
-    LeaseUntil,
-    DroppedTurns,
-    Marker,
-    Verbose,
-    Begun,
-    Placeholder,
-    AnsweredAt,
-    Report,
-    Policy,
-    Experiment,
-    Arm,
-    Reading,
-    CaseId,
-    CalledOff,
-    Revision,
-    Placed,
-    Streamed,
-    AgainOf,
-    WaitsHere,
-    AskedApart,
-    Sizes,
-    Archived,
-    Elsewhere,
-}
-
 /// No other host can be working on it.
 pub(in crate::store) const FIND_QUESTION: &str = find_question!("false");
 /// Another host works on the conversation; or nobody does, and an earlier question in it comes first, whichever
@@ -86,22 +94,15 @@ pub(in crate::store) const START: &str =
 
 impl Store {
     /// Begins a question's turn, or continues it after a crash, and leases the conversation to this `run` until
-    /// [`finish`](Store::finish).
+    /// [`finish`](Store::finish). `hold` says whether another turn is under way there, and whether a placeholder may
+    /// be shown at once.
     ///
     /// Calling it again for a turn under way is harmless. The caller ensures that only one turn of a conversation
     /// is under way at a time.
     ///
     /// # Errors
     /// The store cannot be used, or contains something that cannot be read.
-    pub async fn begin(&self, inbox: InboxId, now_ms: i64) -> Result<BeginOutcome, StoreError> {
-        self.begin_as(inbox, Hold::Alone, now_ms).await
-    }
-
-    /// As [`begin`](Store::begin), where another turn is under way there, or a placeholder may be shown at once.
-    ///
-    /// # Errors
-    /// As [`begin`](Store::begin).
-    pub async fn begin_as(&self, inbox: InboxId, hold: Hold, now_ms: i64) -> Result<BeginOutcome, StoreError> {
+    pub async fn begin(&self, inbox: InboxId, hold: Hold, now_ms: i64) -> Result<BeginOutcome, StoreError> {
         let (owner, windows) = (self.owner(), self.windows());
         let work = move |conn: &Connection| {
             conn.has_moved(|| Invalidation::Shown(inbox.0));
@@ -171,6 +172,25 @@ fn question<'c>(conn: &'c Connection, inbox: InboxId, owner: &str) -> Result<Pre
     }?)
 }
 
+/// A row of [`find_question`].
+#[derive(Clone, Copy)]
+struct Question<'r>(Row<'r>);
+
+impl<'r> Question<'r> {
+    fn get<T: FromSql>(self, column: Column) -> sql::Result<T> {
+        self.0.get(column as usize)
+    }
+
+    fn get_ref(self, column: Column) -> sql::Result<ValueRef<'r>> {
+        self.0.get_ref(column as usize)
+    }
+
+    /// What an earlier attempt may have shown.
+    fn begun_with(self) -> sql::Result<Begun> {
+        Ok(Begun { placeholder: self.get(Column::Placed)?, stream: self.get(Column::Streamed)? })
+    }
+}
+
 /// Does all of `begin` except for the entries of the live window, which were requested with it.
 fn begin<'c>(
     conn: &'c Connection,
@@ -182,117 +202,126 @@ fn begin<'c>(
     let live = window::short(conn, inbox)?;
     let mut asked = question(conn, inbox, owner)?;
     let mut rows = asked.query()?;
-    let Some(row) = rows.next()? else { return Ok((BeginOutcome::Done, live)) };
-    let inbound: Inbound = match row.get_ref(Column::Message as usize)? {
+    let Some(row) = rows.next()?.map(Question) else { return Ok((BeginOutcome::Done, live)) };
+    let inbound: Inbound = match row.get_ref(Column::Message)? {
         ValueRef::Null => return Ok((BeginOutcome::Done, live)),
         message => codec::from_json(message, &format!("question {inbox}"))?,
     };
-    if lease::keeps_out_a_run(conn, row.get(Column::LeaseUntil as usize)?, now_ms)? {
+    if lease::keeps_out_a_run(conn, row.get(Column::LeaseUntil)?, now_ms)? {
         return Ok((BeginOutcome::Busy, live));
     }
-    if row.get(Column::Elsewhere as usize)? {
+    if row.get(Column::Elsewhere)? {
         return Ok((BeginOutcome::Elsewhere, live));
     }
-    let (turn, session) = (TurnId(inbox.0), SessionId(row.get(Column::SessionId as usize)?));
+    let (turn, session) = (TurnId(inbox.0), SessionId(row.get(Column::SessionId)?));
     if conn.has_moved(|| Invalidation::Conversation(session.0)) {
         // In the same transaction an older question was stored, or the previous turn was answered or has finished:
         // another host may be next, and the window has changed.
         return begin(conn, inbox, hold, owner, now_ms);
     }
-    let received_at_ms = row.get(Column::ReceivedAt as usize)?;
-    let placeholder = row.get(Column::Placeholder as usize)?;
-    let begun_with =
-        Begun { placeholder: row.get(Column::Placed as usize)?, stream: row.get(Column::Streamed as usize)? };
-    let mut may_place = begun_with.placeholder;
-    let answered_at: Option<i64> = row.get(Column::AnsweredAt as usize)?;
-    let begun = if let Some(answered_at_ms) = answered_at {
-        let report = codec::from_json(row.get_ref(Column::Report as usize)?, &format!("the report of turn {turn}"))?;
-        let tags = experiments::tags(
-            row.get_ref(Column::Policy as usize)?,
-            row.get_ref(Column::Experiment as usize)?,
-            row.get_ref(Column::Arm as usize)?,
-        )?;
-        let parts = super::unsent_parts(conn, turn)?;
-        let reply_ts =
-            conn.prepare_cached(super::FIRST_SENT)?.query_row([turn.0], |row| row.get(0)).optional()?.flatten();
-        BeginOutcome::Deliver(Answered {
-            turn,
-            session,
-            inbound,
-            received_at_ms,
-            answered_at_ms,
-            tags,
-            placeholder,
-            reply_ts,
-            parts,
-            resumed: true,
-            is_streamed: begun_with.stream,
-            report,
-        })
-    } else {
-        let is_begun: bool = row.get(Column::Begun as usize)?;
-        let mut case = row.get::<_, Option<i64>>(Column::CaseId as usize)?.map(CaseId);
-        if is_begun {
-            archive::forget(conn, turn)?;
-        } else {
-            if let Place::Channel(channel) = &inbound.key.place {
-                case = cases::open_in(conn, inbound.key.front, channel)?;
-            }
-            may_place = hold == Hold::Showing;
-            conn.prepare_cached(START)?.run(params![turn.0, session.0, now_ms, case.map(|case| case.0), may_place])?;
+    let begun = match row.get(Column::AnsweredAt)? {
+        Some(answered_at_ms) => {
+            BeginOutcome::Deliver(answered_of(conn, row, (turn, session), inbound, answered_at_ms)?)
         }
-        let chance = escalations::Chance {
-            here: row.get(Column::WaitsHere as usize)?,
-            apart: row.get(Column::AskedApart as usize)?,
-        };
-        let (absorbs, awaits) = match escalations::concern(conn, turn, &inbound, chance)? {
-            Some(Concern::Contact(marker)) => (Some(Box::new(marker)), None),
-            Some(Concern::Asker(marker)) => (None, Some(Box::new(marker))),
-            None => (None, None),
-        };
-        let reading = match row.get_ref(Column::Reading as usize)? {
-            ValueRef::Null => None,
-            reading => Some(Box::new(codec::from_json(reading, &format!("the reading of turn {turn}"))?)),
-        };
-        let confirms = proposals::confirmed(conn, &inbound)?.map(Box::new);
-        let (dropped_turns, marker_template) =
-            (row.get(Column::DroppedTurns as usize)?, row.get(Column::Marker as usize)?);
-        let revision = row.get(Column::Revision as usize)?;
-        let live = Live { entries: Vec::new(), dropped_turns, marker_template, revision };
-        let called_off: Option<String> = row.get(Column::CalledOff as usize)?;
-        let called_off = called_off.as_deref().and_then(CalledOff::from_name);
-        if called_off.is_none()
-            && hold != Hold::Along
-            && let Some(again_of) = row.get(Column::AgainOf as usize)?
-        {
-            again::leave_live_of(conn, session, again_of)?;
-        }
-        let sizes: Option<String> = row.get(Column::Sizes as usize)?;
-        let verbosity: Option<String> = row.get(Column::Verbose as usize)?;
-        let verbosity = verbosity.and_then(|name| Verbosity::from_name(&name)).unwrap_or_default();
-        BeginOutcome::Ask(OpenTurn {
-            turn,
-            session,
-            inbound,
-            received_at_ms,
-            placeholder,
-            begun_with,
-            may_place,
-            verbosity,
-            resumed: is_begun,
-            absorbs,
-            awaits,
-            reading,
-            confirms,
-            case,
-            called_off,
-            live,
-            // Sizes that cannot be read are learnt anew.
-            sizes: sizes.and_then(|sizes| serde_json::from_str(&sizes).ok()).unwrap_or_default(),
-            // Messages of an earlier attempt were just deleted.
-            archived: if is_begun { archive::length(conn, session)? } else { row.get(Column::Archived as usize)? },
-        })
+        None => BeginOutcome::Ask(open_of(conn, row, (turn, session), inbound, hold, now_ms)?),
     };
     lease::take(conn, session, owner, None)?;
     Ok((begun, live))
+}
+
+/// Returns the answer of a question, and what is still to be delivered of it.
+fn answered_of(
+    conn: &Connection,
+    row: Question<'_>,
+    (turn, session): (TurnId, SessionId),
+    inbound: Inbound,
+    answered_at_ms: i64,
+) -> Result<Answered, Fault> {
+    let reply_ts = conn.prepare_cached(FIRST_SENT)?.query_row([turn.0], |row| row.get(0)).optional()?.flatten();
+    Ok(Answered {
+        turn,
+        session,
+        inbound,
+        received_at_ms: row.get(Column::ReceivedAt)?,
+        answered_at_ms,
+        tags: experiments::tags(
+            row.get_ref(Column::Policy)?,
+            row.get_ref(Column::Experiment)?,
+            row.get_ref(Column::Arm)?,
+        )?,
+        placeholder: row.get(Column::Placeholder)?,
+        reply_ts,
+        parts: unsent_parts(conn, turn)?,
+        resumed: true,
+        is_streamed: row.begun_with()?.stream,
+        report: codec::from_json(row.get_ref(Column::Report)?, &format!("the report of turn {turn}"))?,
+    })
+}
+
+/// Starts the turn of a question, or forgets what an earlier attempt at it has archived.
+fn open_of(
+    conn: &Connection,
+    row: Question<'_>,
+    (turn, session): (TurnId, SessionId),
+    inbound: Inbound,
+    hold: Hold,
+    now_ms: i64,
+) -> Result<OpenTurn, Fault> {
+    let begun_with = row.begun_with()?;
+    let is_begun: bool = row.get(Column::Begun)?;
+    let mut may_place = begun_with.placeholder;
+    let mut case = row.get::<Option<i64>>(Column::CaseId)?.map(CaseId);
+    if is_begun {
+        archive::forget(conn, turn)?;
+    } else {
+        if let Place::Channel(channel) = &inbound.key.place {
+            case = cases::open_in(conn, inbound.key.front, channel)?;
+        }
+        may_place = hold == Hold::Showing;
+        conn.prepare_cached(START)?.run(params![turn.0, session.0, now_ms, case.map(|case| case.0), may_place])?;
+    }
+    let chance = escalations::Chance { here: row.get(Column::WaitsHere)?, apart: row.get(Column::AskedApart)? };
+    let concern = escalations::concern(conn, turn, &inbound, chance)?.map(Box::new);
+    let reading = match row.get_ref(Column::Reading)? {
+        ValueRef::Null => None,
+        reading => Some(Box::new(codec::from_json(reading, &format!("the reading of turn {turn}"))?)),
+    };
+    let confirms = proposals::confirmed(conn, &inbound)?.map(Box::new);
+    let live = Live {
+        entries: Vec::new(),
+        dropped_turns: row.get(Column::DroppedTurns)?,
+        marker_template: row.get(Column::Marker)?,
+        revision: row.get(Column::Revision)?,
+    };
+    let called_off: Option<String> = row.get(Column::CalledOff)?;
+    let called_off = called_off.as_deref().and_then(CalledOff::from_name);
+    if called_off.is_none()
+        && hold != Hold::Along
+        && let Some(again_of) = row.get(Column::AgainOf)?
+    {
+        again::leave_live_of(conn, session, again_of)?;
+    }
+    let sizes: Option<String> = row.get(Column::Sizes)?;
+    let verbosity: Option<String> = row.get(Column::Verbose)?;
+    Ok(OpenTurn {
+        turn,
+        session,
+        inbound,
+        received_at_ms: row.get(Column::ReceivedAt)?,
+        placeholder: row.get(Column::Placeholder)?,
+        begun_with,
+        may_place,
+        verbosity: verbosity.and_then(|name| Verbosity::from_name(&name)).unwrap_or_default(),
+        resumed: is_begun,
+        concern,
+        reading,
+        confirms,
+        case,
+        called_off,
+        live,
+        // Sizes that cannot be read are learnt anew.
+        sizes: sizes.and_then(|sizes| serde_json::from_str(&sizes).ok()).unwrap_or_default(),
+        // Messages of an earlier attempt were just deleted.
+        archived: if is_begun { archive::length(conn, session)? } else { row.get(Column::Archived)? },
+    })
 }

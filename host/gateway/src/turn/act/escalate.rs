@@ -48,7 +48,7 @@ pub(super) async fn escalate(
     question: String,
     reason: Option<String>,
 ) -> Result<(Done, EscalationOutcome), TurnError> {
-    if work.turn.absorbs.is_some() {
+    if work.turn.absorbs().is_some() {
         return Ok((Done::refused(services.messages.told_just_answered()), EscalationOutcome::Answered));
     }
     match &work.tally.escalation {

@@ -32,7 +32,7 @@ pub(super) fn is_new_here(services: &Services, turn: &OpenTurn, live: &Live) -> 
     let is_seed = |origin| matches!(origin, Origin::Seed | Origin::SeedAck);
     let key = &turn.inbound.key;
     services.config.slack_settings.read_threads
-        && turn.absorbs.is_none()
+        && turn.absorbs().is_none()
         && key.thread.as_ref().is_some_and(|thread| *thread != turn.inbound.ts)
         && live.dropped_turns == 0
         && live.entries.iter().all(|kept| is_seed(kept.entry.message.origin))

@@ -1,0 +1,121 @@
+//! What an answer changes of an escalation.
+
+use pmk_core::FrontName;
+
+use super::{SET_MARKER, close, first, put, waiting};
+use crate::{
+    escalation::{EscalationRemark, Marker},
+    ids::{SessionId, TurnId},
+    store::{
+        Outgoing, Proposal, Purpose,
+        error::Fault,
+        intake::front_name,
+        proposals,
+        sql::{Connection, params},
+        uses,
+    },
+};
+
+/// How long a closed escalation is remembered, so that a late answer is recognised.
+const CLOSED_FOR_MS: i64 = 24 * 60 * 60 * 1_000;
+
+pub(in crate::store) const IS_CLAIMING: &str = "SELECT 1 FROM escalation WHERE claimed_by = ?1";
+pub(in crate::store) const ABSORBED: &str =
+    "UPDATE escalation SET closed_at = ?2, claimed_by = NULL WHERE claimed_by = ?1";
+pub(in crate::store) const FORGET_APART: &str = "DELETE FROM asked_apart WHERE (front, channel, thread_ts) IN
+     (SELECT front, channel, thread_ts FROM escalation WHERE closed_at <= ?1)";
+pub(in crate::store) const FORGET: &str = "DELETE FROM escalation WHERE closed_at <= ?1";
+pub(in crate::store) const LAST_ASKED: &str =
+    "SELECT marker FROM escalation WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3";
+pub(in crate::store) const AWAIT: &str = "INSERT INTO escalation (front, channel, thread_ts, marker) VALUES (?1, ?2, ?3, ?4)
+     ON CONFLICT (front, channel, thread_ts) DO UPDATE SET marker = excluded.marker, claimed_by = NULL, closed_at = NULL";
+pub(in crate::store) const ASK_APART: &str =
+    "INSERT INTO asked_apart (turn_id, part, contact, front, channel, thread_ts)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+
+/// What happens to an escalation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EscalationUpdate {
+    /// It is sent: from now on a thread waits for the answer.
+    Asked(FrontName, Marker),
+    /// It is first shown to its asker for confirmation.
+    Proposed(Proposal),
+    /// It was confirmed, by the message with this event id, but cannot be sent now: it waits for confirmation
+    /// again.
+    Reopened(String),
+    /// Somebody has commented on it, and it still waits.
+    Said(FrontName, Marker, EscalationRemark),
+    /// A contact is asked whether they have answered it.
+    Unsure(Proposal),
+    /// Its answer is handed on to the conversation of the asker, where it is accepted as a message.
+    HandedOn,
+    /// It is no longer waited for.
+    Withdrawn(FrontName, Marker),
+}
+
+/// Carries out what an answer changes. Its parts may ask contacts.
+pub(in crate::store) fn apply(
+    conn: &Connection,
+    (turn, session): (TurnId, SessionId),
+    update: Option<&EscalationUpdate>,
+    parts: &[Outgoing],
+    now_ms: i64,
+) -> Result<(), Fault> {
+    if update != Some(&EscalationUpdate::HandedOn) {
+        absorbed(conn, turn, now_ms)?;
+    }
+    match update {
+        Some(EscalationUpdate::Asked(front, marker)) => {
+            uses::doubted(conn, session, &marker.name(), now_ms)?;
+            await_answer(conn, turn, (*front, marker), parts, now_ms)
+        }
+        Some(EscalationUpdate::Proposed(proposal) | EscalationUpdate::Unsure(proposal)) => {
+            proposals::propose(conn, turn, proposal, now_ms)
+        }
+        Some(EscalationUpdate::Reopened(confirmed_by)) => proposals::reopen(conn, confirmed_by, now_ms),
+        Some(EscalationUpdate::Said(front, marker, said)) => remember(conn, (*front, marker), said),
+        Some(EscalationUpdate::Withdrawn(front, marker)) => close(conn, (*front, marker), now_ms),
+        Some(EscalationUpdate::HandedOn) | None => Ok(()),
+    }
+}
+
+/// Closes the escalation whose answer this turn has claimed.
+fn absorbed(conn: &Connection, turn: TurnId, now_ms: i64) -> Result<(), Fault> {
+    // Almost no turn has claimed one, and on SQLite checking is cheaper: see [`writer`](crate::store::writer).
+    if matches!(conn, Connection::Postgres(_)) || conn.prepare_cached(IS_CLAIMING)?.exists([turn.0])? {
+        conn.prepare_cached(ABSORBED)?.run(params![turn.0, now_ms])?;
+    }
+    Ok(())
+}
+
+/// Stores that a thread waits for an answer. Contacts who are asked in direct messages are identified by the parts
+/// that ask them.
+fn await_answer(
+    conn: &Connection,
+    turn: TurnId,
+    (front, marker): (FrontName, &Marker),
+    parts: &[Outgoing],
+    now_ms: i64,
+) -> Result<(), Fault> {
+    let expired = now_ms.saturating_sub(CLOSED_FOR_MS);
+    conn.prepare_cached(FORGET_APART)?.run([expired])?;
+    conn.prepare_cached(FORGET)?.run([expired])?;
+    let place = params![front_name(front), marker.channel_id, marker.thread_ts];
+    let before = first(conn.prepare_cached(LAST_ASKED)?.query(place)?)?;
+    put(conn, AWAIT, front, &marker.clone().asked(turn, before))?;
+    let mut ask = conn.prepare_cached(ASK_APART)?;
+    for (part, outgoing) in (0u32..).zip(parts) {
+        if let (Purpose::Escalation, Some(contact)) = (&outgoing.purpose, &outgoing.to) {
+            ask.run(params![turn.0, part, contact, front_name(front), marker.channel_id, marker.thread_ts])?;
+        }
+    }
+    Ok(())
+}
+
+/// Stores a remark about an escalation, which still waits.
+fn remember(conn: &Connection, (front, about): (FrontName, &Marker), said: &EscalationRemark) -> Result<(), Fault> {
+    // The stored state, because somebody else may have made a remark in the meantime.
+    let Some(mut marker) = waiting(conn, front, about, None)? else { return Ok(()) };
+    marker.exchange.push(said.clone());
+    put(conn, SET_MARKER, front, &marker).map(drop)
+}
