@@ -52,6 +52,7 @@ impl ConfigCommand {
 
 fn check(context: &Context) -> Result<ExitCode, Failure> {
     let path = home::config_file(&context.home);
+    config::check_kept(&context.home)?;
     let (config, mut problems) = Config::examine(&context.home)?;
     problems.extend(config.as_ref().and_then(of_the_model));
     if let Some(config) = &config {
@@ -139,7 +140,7 @@ fn grave(what: &str) -> Problem {
 
 fn show(context: &Context) -> Result<(), Failure> {
     // For an invalid file, the effective values would be a guess.
-    let (config, _) = Config::load(&context.home)?;
+    let (config, _) = Config::load_for_command(&context.home)?;
     let chosen = Chosen::of(None, &config);
     let mut settings =
         vec![Effective { key: "home".into(), value: text(&context.home.display()), origin: context.home_by.clone() }];

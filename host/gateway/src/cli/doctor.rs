@@ -26,7 +26,7 @@ use super::{
     tokens::{Token, Tokens, no_tokens, slack_config},
 };
 use crate::{
-    config::{Config, Secret},
+    config::{self, Config, Secret},
     diagnostics::doctor::{
         self, Access, Answering, CLAUDE_PATIENCE, Finding, Getting, PATIENCE, Part, Parts, State, Subject,
     },
@@ -71,7 +71,7 @@ impl DoctorCommand {
 /// Collects everything that there is to check in a home.
 pub(super) fn subject(context: &Context, layers: LayerArguments, model: Option<String>, offline: bool) -> Subject {
     let home = &context.home;
-    let config = Config::examine(home).map(|(config, mut problems)| {
+    let config = config::check_kept(home).and_then(|()| Config::examine(home)).map(|(config, mut problems)| {
         if model.is_none() {
             problems.extend(config.as_ref().and_then(of_the_model));
         }

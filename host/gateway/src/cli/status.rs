@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     chat::Refusal,
+    config,
     control::{Look, look},
     ledger::LedgerBacklog,
     messages::{Messages, terminal},
@@ -56,7 +57,7 @@ impl StatusCommand {
             let hints = [
                 unknown.and_then(Failure::advice).map(|hint| context.translated(hint).into_owned()),
                 shown.refusal().map(|refusal| context.translated(&refusal.hint).into_owned()),
-                shown.config().map(|_| messages.status_config_hint()),
+                shown.config().map(|_| config_hint(context, &messages)),
                 shown.trouble().map(|_| messages.status_ledger_hint()),
             ];
             for hint in hints.into_iter().flatten() {
@@ -69,6 +70,13 @@ impl StatusCommand {
             Level::Healthy => ExitCode::SUCCESS,
         })
     }
+}
+
+/// What to do about gateway.json: nobody can correct one that is lost.
+fn config_hint(context: &Context, messages: &Messages) -> String {
+    let lost = config::check_kept(&context.home).err();
+    let hint = lost.as_ref().and_then(Failure::advice).map(|hint| context.translated(hint).into_owned());
+    hint.unwrap_or_else(|| messages.status_config_hint())
 }
 
 /// Everything that is shown.

@@ -28,7 +28,7 @@ pub(in crate::cli) struct Status {
 
 impl Status {
     pub(super) fn run(self, context: &Context) -> Result<(), Failure> {
-        let (config, warnings) = Config::load(&context.home)?;
+        let (config, warnings) = Config::load_for_command(&context.home)?;
         for warning in warnings {
             context.warn(&warning);
         }
