@@ -275,3 +275,31 @@ fn a_file_that_was_deleted_under_a_running_gateway_was_taken_for_one_that_never_
         assert!(said.contains(what), "{arguments:?}: {said}");
     }
 }
+
+/// Regression: what was reported was a path that nobody had written, without any advice.
+#[test]
+fn a_misspelt_built_in_policy_was_only_a_file_that_does_not_exist() {
+    let home = Home::new();
+    let write = |file: &str| {
+        let policy = json!({"files": [file]});
+        home.write("gateway.json", json!({"version": 1, "model": "sim", "policy": policy}).to_string())
+    };
+    write("strikt");
+    for arguments in [&["config", "check"][..], &["doctor", "--offline"], &["run"]] {
+        let refused = home.run(arguments, "");
+        let said = format!("{}{}", refused.stdout, refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{arguments:?}: {said}");
+        assert!(said.contains("hint: specify a file by its path, or a built-in policy by its name: `caps`"), "{said}");
+        assert!(said.contains("`tool-lean`; did you mean `strict`?"), "{arguments:?}: {said}");
+    }
+    let document = home.run(&["--json", "config", "check"], "").json();
+    let hint = document["problems"][0]["hint"].as_str().unwrap_or_default();
+    assert!(hint.ends_with("did you mean `strict`?"), "{document}");
+    let mut command = home.command(&["config", "check"]);
+    command.env("LC_ALL", "zh_TW.UTF-8");
+    let chinese = finish(command, "").stdout;
+    assert!(chinese.contains("內建的策略用名稱：`caps`") && chinese.contains("你是指 `strict` 嗎？"), "{chinese}");
+    write("strikt.wasm");
+    let file = home.run(&["config", "check"], "").stdout;
+    assert!(file.contains("does not exist") && !file.contains("did you mean"), "{file}");
+}

@@ -44,6 +44,7 @@ pub use sections::{
     QueueMode, SessionsConfig, ToolStyle,
 };
 pub use shape::Problem;
+pub(crate) use shape::did_you_mean;
 pub use slack::SlackSettings;
 pub use watched::{Trial, WatchedConfig};
 

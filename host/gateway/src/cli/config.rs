@@ -50,35 +50,43 @@ impl ConfigCommand {
     }
 }
 
+/// A problem, and what to do about it where its text does not say that.
+type Hinted = (Problem, Option<String>);
+
 fn check(context: &Context) -> Result<ExitCode, Failure> {
     let path = home::config_file(&context.home);
     config::check_kept(&context.home)?;
     let (config, mut problems) = Config::examine(&context.home)?;
     problems.extend(config.as_ref().and_then(of_the_model));
+    let mut of_policies = vec![];
     if let Some(config) = &config {
         problems.extend(of_slack(config));
         problems.extend(of_the_store(&context.home)?);
-        problems.extend(of_the_policies(&context.home, config)?);
+        of_policies = of_the_policies(&context.home, config)?;
     }
-    let is_well = problems.iter().all(|problem| !problem.is_grave);
+    let problems: Vec<Hinted> = problems.into_iter().map(|problem| (problem, None)).chain(of_policies).collect();
+    let is_well = problems.iter().all(|(problem, _)| !problem.is_grave);
     let exists = config.is_none_or(|config| config.exists);
     if context.json {
         let problems: Vec<Value> = problems
             .iter()
-            .map(
-                |problem| json!({"level": if problem.is_grave { "error" } else { "warning" }, "message": problem.what}),
-            )
+            .map(|(Problem { what, is_grave }, hint)| {
+                json!({"level": if *is_grave { "error" } else { "warning" }, "message": what, "hint": hint})
+            })
             .collect();
         print_json(&json!({"file": path, "exists": exists, "ok": is_well, "problems": problems}))?;
     } else {
-        let line =
-            |mark, what: &str| marks::line(mark, &terminal::translated(what, context.language), None, context.language);
-        let mut page: String =
-            problems.iter().map(|Problem { what, is_grave }| line(if *is_grave { BAD } else { ODD }, what)).collect();
+        let line = |mark, what: &str, hint: Option<&str>| {
+            marks::line(mark, &terminal::translated(what, context.language), hint, context.language)
+        };
+        let mut page: String = problems
+            .iter()
+            .map(|(Problem { what, is_grave }, hint)| line(if *is_grave { BAD } else { ODD }, what, hint.as_deref()))
+            .collect();
         if !exists {
-            page += &line(WELL, &format!("`{}` does not exist: defaults are used", path.display()));
+            page += &line(WELL, &format!("`{}` does not exist: defaults are used", path.display()), None);
         } else if problems.is_empty() {
-            page += &line(WELL, &format!("`{}` is valid", path.display()));
+            page += &line(WELL, &format!("`{}` is valid", path.display()), None);
         }
         print(&page)?;
     }
@@ -123,15 +131,18 @@ fn of_the_store(home: &Path) -> Result<Option<Problem>, Failure> {
 ///
 /// # Errors
 /// The system does not let policies run.
-fn of_the_policies(home: &Path, config: &Config) -> Result<Vec<Problem>, Failure> {
+fn of_the_policies(home: &Path, config: &Config) -> Result<Vec<Hinted>, Failure> {
     let loader = Loader::open(home, Named::default())?;
     let odd = match loader.look(&config.policy) {
         Ok((_, odd)) => odd,
-        Err(failure) => return Ok(vec![grave(failure.message())]),
+        Err(failure) => return Ok(vec![(grave(failure.message()), failure.advice().map(str::to_owned))]),
     };
-    let arms =
-        try_arms(&loader, config, &Sent::default()).err().map(|failure| format!("`experiment`: {}", failure.message()));
-    Ok(odd.into_iter().chain(arms).map(|what| Problem { what, is_grave: false }).collect())
+    let arms = try_arms(&loader, config, &Sent::default()).err().map(|failure| {
+        let (what, hint) = failure.into_parts();
+        (format!("`experiment`: {what}"), hint)
+    });
+    let odd = odd.into_iter().map(|what| (what, None)).chain(arms);
+    Ok(odd.map(|(what, hint)| (Problem { what, is_grave: false }, hint)).collect())
 }
 
 fn grave(what: &str) -> Problem {
