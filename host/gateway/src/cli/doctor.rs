@@ -190,7 +190,10 @@ fn access(config: &Config) -> Result<Access, Failure> {
         // A start without a terminal refuses this.
         return if config.names_slack { Err(no_tokens()) } else { Ok(Access::None) };
     };
-    Ok(Access::Tokens(Box::new(slack_config(config, None, app.resolve()?, bot.resolve()?)?)))
+    match (app.resolve(), bot.resolve()) {
+        (Ok(app), Ok(bot)) => Ok(Access::Tokens(Box::new(slack_config(config, None, app, bot)?))),
+        (app, bot) => Ok(Access::Unavailable([app.err(), bot.err()].into_iter().flatten().collect())),
+    }
 }
 
 fn answers(named: Option<&str>, mut environment: Environment, config: &Config) -> Result<Answering, Failure> {
