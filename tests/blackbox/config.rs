@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Finished, Home, finish};
+use crate::support::{Finished, Home, Running, finish, question};
 
 fn shown(home: &Home, finished: &Finished) -> String {
     let text = format!("{}{}", finished.stdout, finished.stderr);
@@ -276,4 +276,70 @@ fn a_link_to_a_gateway_json_that_is_not_there_was_taken_for_none_and_another_gat
         assert!(said.contains("hint: ") && !said.contains("--home"), "{arguments:?}: {said}");
     }
     assert!(link.is_symlink(), "nobody puts a file in its place");
+}
+
+/// Regression: the check was content, there were no admins, and what `status` advised nobody could do.
+#[test]
+fn a_file_that_was_deleted_under_a_running_gateway_was_taken_for_one_that_never_was() {
+    let home = Home::new();
+    let file = home.write("gateway.json", r#"{"version":1,"model":"sim","admins":["U1"],"blocklist":["U9"]}"#);
+    let mut gateway = Running::start(home.command(&["run"]));
+    gateway.say(&question("Ev1", "hello"));
+    gateway.next_of("turn");
+    std::fs::remove_file(&file).expect("deleted");
+    for arguments in [
+        &["status"][..],
+        &["config", "check"],
+        &["config", "show"],
+        &["doctor", "--offline"],
+        &["admin", "list"],
+        &["admin", "add", "U2"],
+        &["audience", "list"],
+        &["escalation", "list"],
+        &["experiment", "status"],
+    ] {
+        let finished = home.run(arguments, "");
+        let said = format!("{}{}", finished.stdout, finished.stderr);
+        assert_eq!(finished.status.code(), Some(1), "{arguments:?}: {said}");
+        assert!(said.contains("no longer exists, and the gateway goes by what it said"), "{arguments:?}: {said}");
+        assert!(said.contains("hint: put it back, or stop the gateway first"), "{arguments:?}: {said}");
+    }
+    let mut command = home.command(&["admin", "list"]);
+    command.env("LC_ALL", "zh_TW.UTF-8");
+    let chinese = finish(command, "").stderr;
+    assert!(chinese.contains("提示：請放回檔案，或先停止閘道"), "{chinese}");
+    assert!(gateway.end().0.success());
+    for (arguments, what) in [(["config", "check"], "defaults are used"), (["admin", "list"], "there are no admins")] {
+        let finished = home.run(&arguments, "").ok();
+        let said = format!("{}{}", finished.stdout, finished.stderr);
+        assert!(said.contains(what), "{arguments:?}: {said}");
+    }
+}
+
+/// Regression: what was reported was a path that nobody had written, without any advice.
+#[test]
+fn a_misspelt_built_in_policy_was_only_a_file_that_does_not_exist() {
+    let home = Home::new();
+    let write = |file: &str| {
+        let policy = json!({"files": [file]});
+        home.write("gateway.json", json!({"version": 1, "model": "sim", "policy": policy}).to_string())
+    };
+    write("strikt");
+    for arguments in [&["config", "check"][..], &["doctor", "--offline"], &["run"]] {
+        let refused = home.run(arguments, "");
+        let said = format!("{}{}", refused.stdout, refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{arguments:?}: {said}");
+        assert!(said.contains("hint: specify a file by its path, or a built-in policy by its name: `caps`"), "{said}");
+        assert!(said.contains("`tool-lean`; did you mean `strict`?"), "{arguments:?}: {said}");
+    }
+    let document = home.run(&["--json", "config", "check"], "").json();
+    let hint = document["problems"][0]["hint"].as_str().unwrap_or_default();
+    assert!(hint.ends_with("did you mean `strict`?"), "{document}");
+    let mut command = home.command(&["config", "check"]);
+    command.env("LC_ALL", "zh_TW.UTF-8");
+    let chinese = finish(command, "").stdout;
+    assert!(chinese.contains("內建的策略用名稱：`caps`") && chinese.contains("你是指 `strict` 嗎？"), "{chinese}");
+    write("strikt.wasm");
+    let file = home.run(&["config", "check"], "").stdout;
+    assert!(file.contains("does not exist") && !file.contains("did you mean"), "{file}");
 }

@@ -162,6 +162,20 @@ async fn tokens_that_do_not_do_are_named() {
     insta::assert_snapshot!(shown);
 }
 
+/// Regression: only the first was named, and the other one once that was there.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_tokens_that_were_not_there_only_one_was_named() {
+    let clinic = Clinic::new(rules()).await;
+    let mut config = config();
+    config["slack"] = json!({"appToken": {"env": "APPX"}, "botToken": {"env": "BOTX"}});
+    clinic.home.write("gateway.json", config.to_string());
+    let mut command = clinic.command(&["--offline"]);
+    command.env_remove("PMK_SLACK_APP_TOKEN").env_remove("PMK_SLACK_BOT_TOKEN");
+    let shown = clinic.complaints(command).await;
+    let of_slack: Vec<&str> = shown.lines().filter(|line| line.starts_with("✗ slack ")).collect();
+    assert!(matches!(of_slack[..], [app, bot] if app.contains("APPX") && bot.contains("BOTX")), "{shown}");
+}
+
 /// Once, it took a reading of the log to find a wrong token.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_refuses_a_token_of_the_wrong_kind_before_anything_is_sent() {

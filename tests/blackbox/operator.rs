@@ -39,6 +39,33 @@ fn audiences() {
     assert_eq!(mode(&terminal.home.path().join("gateway.json")), 0o600);
 }
 
+/// Regression: they passed for well and were listed, and no command could remove them.
+#[test]
+fn audiences_of_what_is_no_id_were_kept() {
+    let mut terminal = Terminal { home: Home::new(), shown: String::new() };
+    let audience = json!({"users": {"@ann": "tech", "U1": "pm"}, "channels": {"#general": "pm", "U2": "tech"}});
+    terminal.home.write("gateway.json", json!({"version": 1, "model": "sim", "audience": audience}).to_string());
+    let checked = terminal.run(&["config", "check"]).ok();
+    let listed = terminal.run(&["audience", "list"]).ok();
+    for told in [
+        "`audience.users.@ann` is ignored: `@ann` is not a user id (`U…`, `W…`)",
+        "`audience.channels.#general` is ignored: `#general` is not a channel id (`C…`, `G…`, `D…`)",
+        "`audience.channels.U2` is ignored: `U2` is not a channel id (`C…`, `G…`, `D…`)",
+    ] {
+        assert!(checked.stdout.contains(told), "{}", checked.stdout);
+        assert!(listed.stderr.contains(told), "{}", listed.stderr);
+    }
+    assert!(!listed.stdout.contains("@ann") && !listed.stdout.contains("U2"), "{}", listed.stdout);
+    assert!(in_chinese(&terminal.home, &["config", "check"]).contains("`#general` 不是頻道 id"));
+    for id in ["@ann", "#general", "U2"] {
+        terminal.run(&["audience", "unset", id]).ok();
+    }
+    let left: Value = serde_json::from_str(&terminal.config()).expect("JSON");
+    assert_eq!(left["audience"], json!({"users": {"U1": "pm"}, "channels": {}}));
+    let refused = terminal.run(&["audience", "unset", "@ann"]);
+    assert!(refused.stderr.contains("`@ann` is not the id of a user"), "{}", refused.stderr);
+}
+
 #[test]
 fn threads_that_pmk_left_waiting_are_taken_over_once() {
     let mut terminal = Terminal::new();

@@ -8,8 +8,14 @@ use clap_mangen::Man;
 use pmk_core::Language;
 
 /// What stands above the parts of a page, and what does in Chinese.
-const PARTS: [(&str, &str); 5] =
-    [("NAME", "名稱"), ("SYNOPSIS", "用法"), ("DESCRIPTION", "說明"), ("VERSION", "版本"), ("OPTIONS", "選項")];
+const PARTS: [(&str, &str); 6] = [
+    ("NAME", "名稱"),
+    ("SYNOPSIS", "用法"),
+    ("DESCRIPTION", "說明"),
+    ("VERSION", "版本"),
+    ("OPTIONS", "選項"),
+    ("EXTRA", "其他"),
+];
 
 fn main() -> io::Result<()> {
     let mut arguments = env::args().skip(1);

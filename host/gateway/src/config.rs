@@ -44,11 +44,12 @@ pub use sections::{
     QueueMode, SessionsConfig, ToolStyle,
 };
 pub use shape::Problem;
+pub(crate) use shape::did_you_mean;
 pub use slack::SlackSettings;
 pub use watched::{Trial, WatchedConfig};
 
 pub use document::{Json, Object, WrongShape};
-pub use edit::{EditError, edit, note_read, note_start, was_read};
+pub use edit::{EditError, check_kept, edit, note_read, note_start, was_read};
 
 /// The supported version of the format.
 const VERSION: u64 = 1;
@@ -138,6 +139,15 @@ impl Config {
             }
             None => Err(senseless(home, &refusal(&problems))),
         }
+    }
+
+    /// Reads the file for a command, unless it is [lost](check_kept) while a running gateway goes by it.
+    ///
+    /// # Errors
+    /// As [`load`](Config::load), and that it is lost.
+    pub fn load_for_command(home: &Path) -> Result<(Config, Vec<String>), Failure> {
+        check_kept(home)?;
+        Config::load(home)
     }
 
     /// Reads the file in a running gateway, which goes by it from then on, even if it is lost.

@@ -30,6 +30,11 @@ pub fn layers(named: &[PathBuf]) -> impl DoubleEndedIterator<Item = &PathBuf> {
     named.iter().filter(|named| component(named) != Some(STANDARD))
 }
 
+/// The names.
+pub fn known() -> impl Iterator<Item = &'static str> {
+    ALL.into_iter().map(|(name, _)| name)
+}
+
 /// The names, for the hint after an unknown one.
 pub fn names() -> String {
     ALL.map(|(name, _)| format!("`{name}`")).join(", ")

@@ -16,6 +16,8 @@ pub enum BadId {
     Neither(String),
     #[error("`{0}` is not a user id (`U…`, `W…`)")]
     NotAUser(String),
+    #[error("`{0}` is not a channel id (`C…`, `G…`, `D…`)")]
+    NotAChannel(String),
 }
 
 impl<'a> Id<'a> {
@@ -42,6 +44,17 @@ impl<'a> Id<'a> {
             _ => Err(BadId::NotAUser(text.to_owned())),
         }
     }
+
+    /// Parses the id of a channel.
+    ///
+    /// # Errors
+    /// It is not a channel id.
+    pub fn channel(text: &'a str) -> Result<&'a str, BadId> {
+        match Id::parse(text) {
+            Ok(Id::Channel(channel)) => Ok(channel),
+            _ => Err(BadId::NotAChannel(text.to_owned())),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -52,13 +65,14 @@ mod tests {
     fn the_first_letter_tells_people_from_channels() {
         for user in ["U0XYZ", "W1", "U_IT1"] {
             assert_eq!((Id::parse(user), Id::user(user)), (Ok(Id::User(user)), Ok(user)));
+            assert_eq!(Id::channel(user), Err(BadId::NotAChannel(user.into())));
         }
         for channel in ["C1", "G1", "D0B0E9UV52M"] {
-            assert_eq!(Id::parse(channel), Ok(Id::Channel(channel)));
+            assert_eq!((Id::parse(channel), Id::channel(channel)), (Ok(Id::Channel(channel)), Ok(channel)));
             assert_eq!(Id::user(channel), Err(BadId::NotAUser(channel.into())));
         }
         for bad in ["", "U", "u1", "han", "<@U1>", "@han", "U1 U2", "U1-2", "Uä", "U1\n", "--json"] {
-            assert!(Id::parse(bad).is_err() && Id::user(bad).is_err(), "{bad}");
+            assert!(Id::parse(bad).is_err() && Id::user(bad).is_err() && Id::channel(bad).is_err(), "{bad}");
         }
     }
 }

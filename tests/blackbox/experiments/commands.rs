@@ -7,7 +7,7 @@ use crate::{
     health::{is_stopped, signal},
     operator::terminal::{Terminal, admin_log},
     readers::in_chinese,
-    support::{Home, Running, component, until},
+    support::{Finished, Home, Running, component, until},
 };
 
 /// Without what differs from run to run and from build to build.
@@ -254,6 +254,37 @@ fn settings_that_an_arm_did_without_are_told() {
     home.write("gateway.json", json!({"version": 1, "policy": policy, "experiment": experiment}).to_string());
     let promoted = home.run(&["experiment", "promote", "b"], "").ok();
     assert!(promoted.stderr.contains("no longer has settings for `standard`"), "{}", promoted.stderr);
+}
+
+/// Regression: it was said to be running, and `status` did not mention it.
+#[test]
+fn an_experiment_that_the_gateway_had_refused_was_said_to_be_running() {
+    let home = Home::new();
+    let arms = |file: &str| json!([{"name": "a"}, {"name": "b", "policy": {"files": [file]}}]);
+    write(&home, "less", &arms("gone.wasm"));
+    let gateway = Running::start(home.command(&["run", "--model", "sim"]));
+    let status = || Some(home.run(&["status"], "")).filter(|shown| shown.status.success());
+    let named = |shown: &Finished| shown.stdout.contains("experiment `less` was not started: arm `b`: ");
+    let shown = until("it is named as not in use", || status().filter(named));
+    assert!(shown.stdout.contains("\n  not in use") && shown.stdout.starts_with("healthy"), "{}", shown.stdout);
+    assert!(shown.stderr.contains("hint: correct `experiment` in gateway.json"), "{}", shown.stderr);
+    let document = home.run(&["--json", "status"], "").ok().json();
+    assert_eq!(document["experiment"]["name"], "less", "{document}");
+    let figures = home.run(&["experiment", "status"], "").ok().stdout;
+    assert!(figures.starts_with("experiment less: not started: arm `b`: "), "{figures}");
+    assert!(figures.contains("gone.wasm"), "{figures}");
+    let chinese = in_chinese(&home, &["experiment", "status"]);
+    assert!(chinese.contains("實驗 less：沒有開始："), "{chinese}");
+    assert!(in_chinese(&home, &["status"]).contains("實驗 `less` 沒有開始："));
+    assert_eq!(home.run(&["--json", "experiment", "status"], "").ok().json()["state"], "not-started");
+
+    write(&home, "less", &arms("strict"));
+    home.await_events("experiment.on", 1);
+    let figures = home.run(&["experiment", "status"], "").ok().stdout;
+    assert!(figures.starts_with("experiment less: running since "), "{figures}");
+    let shown = status().expect("it is healthy");
+    assert!(!shown.stdout.contains("not in use"), "{}", shown.stdout);
+    assert!(gateway.end().0.success());
 }
 
 /// Once, the arm was said to decide in every conversation. Where the experiment was started again before the gateway had

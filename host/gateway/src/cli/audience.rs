@@ -62,7 +62,7 @@ impl AudienceCommand {
 }
 
 fn list(context: &Context) -> Result<(), Failure> {
-    let (config, warnings) = Config::load(&context.home)?;
+    let (config, warnings) = Config::load_for_command(&context.home)?;
     for warning in warnings {
         context.warn(&warning);
     }

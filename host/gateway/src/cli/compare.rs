@@ -119,7 +119,7 @@ impl CompareCommand {
     pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
         // Failures in decisions are counted; logging thousands of them would not help.
         logging::start(true, context.json, context.language);
-        let (config, warnings) = Config::load(&context.home)?;
+        let (config, warnings) = Config::load_for_command(&context.home)?;
         for warning in warnings {
             tracing::warn!("{warning}");
         }

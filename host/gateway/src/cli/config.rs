@@ -49,24 +49,30 @@ impl ConfigCommand {
     }
 }
 
+/// A problem, and what to do about it where its text does not say that.
+type Hinted = (Problem, Option<String>);
+
 fn check(context: &Context) -> Result<ExitCode, Failure> {
     let path = home::config_file(&context.home);
+    config::check_kept(&context.home)?;
     let (config, mut problems) = Config::examine(&context.home)?;
     problems.extend(config.as_ref().and_then(of_the_model));
+    let mut of_policies = vec![];
     if let Some(config) = &config {
         problems.extend(of_slack(config));
         problems.extend(of_the_store(&context.home)?);
-        problems.extend(of_the_policies(&context.home, config)?);
+        of_policies = of_the_policies(&context.home, config)?;
     }
-    let is_well = problems.iter().all(|problem| !problem.is_grave);
+    let problems: Vec<Hinted> = problems.into_iter().map(|problem| (problem, None)).chain(of_policies).collect();
+    let is_well = problems.iter().all(|(problem, _)| !problem.is_grave);
     let is_complete = config.is_some();
     let exists = config.is_none_or(|config| config.exists);
     if context.json {
         let problems: Vec<Value> = problems
             .iter()
-            .map(
-                |problem| json!({"level": if problem.is_grave { "error" } else { "warning" }, "message": problem.what}),
-            )
+            .map(|(Problem { what, is_grave }, hint)| {
+                json!({"level": if *is_grave { "error" } else { "warning" }, "message": what, "hint": hint})
+            })
             .collect();
         print_json(&json!({
             "file": path,
@@ -76,18 +82,21 @@ fn check(context: &Context) -> Result<ExitCode, Failure> {
             "problems": problems,
         }))?;
     } else {
-        let line =
-            |mark, what: &str| marks::line(mark, &terminal::translated(what, context.language), None, context.language);
-        let mut page: String =
-            problems.iter().map(|Problem { what, is_grave }| line(if *is_grave { BAD } else { ODD }, what)).collect();
+        let line = |mark, what: &str, hint: Option<&str>| {
+            marks::line(mark, &terminal::translated(what, context.language), hint, context.language)
+        };
+        let mut page: String = problems
+            .iter()
+            .map(|(Problem { what, is_grave }, hint)| line(if *is_grave { BAD } else { ODD }, what, hint.as_deref()))
+            .collect();
         if !is_complete {
             let more = "more is checked once this is corrected, such as the model and the policies";
-            page += &line(LEFT_OUT, more);
+            page += &line(LEFT_OUT, more, None);
         }
         if !exists {
-            page += &line(WELL, &format!("`{}` does not exist: defaults are used", path.display()));
+            page += &line(WELL, &format!("`{}` does not exist: defaults are used", path.display()), None);
         } else if problems.is_empty() {
-            page += &line(WELL, &format!("`{}` is valid", path.display()));
+            page += &line(WELL, &format!("`{}` is valid", path.display()), None);
         }
         print(&page)?;
     }
@@ -132,17 +141,18 @@ fn of_the_store(home: &Path) -> Result<Option<Problem>, Failure> {
 ///
 /// # Errors
 /// The system does not let policies run.
-fn of_the_policies(home: &Path, config: &Config) -> Result<Vec<Problem>, Failure> {
+fn of_the_policies(home: &Path, config: &Config) -> Result<Vec<Hinted>, Failure> {
     let loader = Loader::open(home, Named::default())?;
-    let mut problems: Vec<Problem> = match loader.look_at_all(&config.policy) {
-        Ok(odd) => odd.into_iter().map(odd_one).collect(),
-        Err(refusals) => refusals.iter().map(|failure| grave(failure.message())).collect(),
+    let hinted = |failure: &Failure| failure.advice().map(str::to_owned);
+    let mut problems: Vec<Hinted> = match loader.look_at_all(&config.policy) {
+        Ok(odd) => odd.into_iter().map(|what| (odd_one(what), None)).collect(),
+        Err(refusals) => refusals.iter().map(|failure| (grave(failure.message()), hinted(failure))).collect(),
     };
     for arm in config.experiment.iter().flat_map(|experiment| &experiment.arms) {
         let Some(policy) = &arm.policy else { continue };
         problems.extend(loader.refusals_of_arm(&policy.over(&config.policy)).iter().map(|failure| {
             let named = format!("arm `{}`: {}", arm.name, failure.message());
-            odd_one(format!("`experiment`: {named}"))
+            (odd_one(format!("`experiment`: {named}")), hinted(failure))
         }));
     }
     Ok(problems)
@@ -158,7 +168,7 @@ fn grave(what: &str) -> Problem {
 
 fn show(context: &Context) -> Result<(), Failure> {
     // For an invalid file, the effective values would be a guess.
-    let (config, _) = Config::load(&context.home)?;
+    let (config, _) = Config::load_for_command(&context.home)?;
     let chosen = Chosen::of(None, &config);
     let mut settings =
         vec![Effective { key: "home".into(), value: text(&context.home.display()), origin: context.home_by.clone() }];

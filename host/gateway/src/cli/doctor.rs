@@ -26,7 +26,7 @@ use super::{
     tokens::{Token, Tokens, no_tokens, slack_config},
 };
 use crate::{
-    config::{Config, Secret},
+    config::{self, Config, Secret},
     diagnostics::doctor::{
         self, Access, Answering, CLAUDE_PATIENCE, Finding, Getting, PATIENCE, Part, Parts, State, Subject,
     },
@@ -71,7 +71,7 @@ impl DoctorCommand {
 /// Collects everything that there is to check in a home.
 pub(super) fn subject(context: &Context, layers: LayerArguments, model: Option<String>, offline: bool) -> Subject {
     let home = &context.home;
-    let config = Config::examine(home).map(|(config, mut problems)| {
+    let config = config::check_kept(home).and_then(|()| Config::examine(home)).map(|(config, mut problems)| {
         if model.is_none() {
             problems.extend(config.as_ref().and_then(of_the_model));
         }
@@ -190,7 +190,10 @@ fn access(config: &Config) -> Result<Access, Failure> {
         // A start without a terminal refuses this.
         return if config.names_slack { Err(no_tokens()) } else { Ok(Access::None) };
     };
-    Ok(Access::Tokens(Box::new(slack_config(config, None, app.resolve()?, bot.resolve()?)?)))
+    match (app.resolve(), bot.resolve()) {
+        (Ok(app), Ok(bot)) => Ok(Access::Tokens(Box::new(slack_config(config, None, app, bot)?))),
+        (app, bot) => Ok(Access::Unavailable([app.err(), bot.err()].into_iter().flatten().collect())),
+    }
 }
 
 fn answers(named: Option<&str>, mut environment: Environment, config: &Config) -> Result<Answering, Failure> {

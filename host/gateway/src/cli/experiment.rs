@@ -116,7 +116,7 @@ impl Start {
 
     /// Starts an experiment after all its arms have been loaded.
     fn start(&self, context: &Context) -> Result<(ExperimentConfig, Arms), Failure> {
-        let (config, _) = Config::load(&context.home)?;
+        let (config, _) = Config::load_for_command(&context.home)?;
         let written = self.file.as_deref().map(read).transpose()?;
         let wanted = match &written {
             Some(written) => Some(admin::parse_experiment(written)?),
@@ -349,7 +349,7 @@ impl Promote {
     /// Ends the experiment. The arm must load, or the next start would fail. Nothing fails once gateway.json has been
     /// changed.
     fn promote(&self, context: &Context) -> Result<Promoted, Failure> {
-        let (now, _) = Config::load(&context.home)?;
+        let (now, _) = Config::load_for_command(&context.home)?;
         let wanted = now.experiment.map(|experiment| experiment.within(&context.home));
         let policy = wanted.as_ref().and_then(|experiment| experiment.arm(&self.arm)?.policy.as_ref());
         let place = context.place()?;

@@ -11,7 +11,7 @@ use pmk_system::home;
 use unic_langid::LanguageIdentifier;
 
 use super::Arguments;
-use crate::{config::Config, language};
+use crate::{config::Config, embedded, language};
 
 const CHINESE: &str = include_str!("../messages/help/zh-TW.ftl");
 
@@ -32,7 +32,10 @@ fn without_help(command: Command) -> Command {
     command.disable_help_subcommand(true).mut_subcommands(without_help)
 }
 
-fn read_in(mut command: Command, language: Language) -> Command {
+fn read_in(command: Command, language: Language) -> Command {
+    let policies: Vec<&str> = embedded::known().collect();
+    let policies = policies.join(language.pick(", ", "、"));
+    let mut command = naming(command, &format!("{}{policies}", language.pick("Built-in policies: ", "內建的策略：")));
     match language {
         Language::English => command,
         Language::TraditionalChinese => {
@@ -42,6 +45,16 @@ fn read_in(mut command: Command, language: Language) -> Command {
             in_chinese(command, &catalogue, &[])
         }
     }
+}
+
+/// Names the embedded policies below the help of every command that is about policies or takes some.
+fn naming(command: Command, policies: &str) -> Command {
+    let takes_some = |argument: &Arg| {
+        argument.get_value_names().is_some_and(|names| names.iter().any(|name| name.as_str() == "POLICY"))
+    };
+    let is_named = command.get_name() == "policy" || command.get_arguments().any(takes_some);
+    let command = command.mut_subcommands(|inner| naming(inner, policies));
+    if is_named { command.after_help(policies.to_owned()) } else { command }
 }
 
 /// Determines the language of the home that the arguments name, before they are parsed. If its gateway.json cannot be
@@ -206,6 +219,20 @@ mod tests {
         });
         let orphans: Vec<String> = named.filter(|name| !english.contains_key(name)).collect();
         assert!(orphans.is_empty(), "{orphans:?}");
+    }
+
+    /// Regression: it said that some are built in, and not which.
+    #[test]
+    fn the_help_did_not_name_the_policies_that_come_along() {
+        for language in [Language::English, Language::TraditionalChinese] {
+            let command = command_line(language);
+            for path in [&["run"][..], &["doctor"], &["plan"], &["compare"], &["policy"], &["policy", "use"]] {
+                let named = path.iter().fold(&command, |within, name| within.find_subcommand(name).expect("a command"));
+                let below = named.get_after_help().map(ToString::to_string).unwrap_or_default();
+                assert!(embedded::known().all(|policy| below.contains(policy)), "{path:?}: {below}");
+            }
+            assert!(command.get_after_help().is_none());
+        }
     }
 
     #[test]

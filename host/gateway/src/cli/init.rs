@@ -96,7 +96,7 @@ struct SlackAnswers {
 impl InitCommand {
     pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
         // A file that cannot be read is not overwritten.
-        let (before, warnings) = Config::load(&context.home)?;
+        let (before, warnings) = Config::load_for_command(&context.home)?;
         for warning in warnings {
             context.warn(&warning);
         }

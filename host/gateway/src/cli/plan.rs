@@ -78,7 +78,7 @@ impl PlanCommand {
 
     pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
         logging::start(true, context.json, context.language);
-        let (config, warnings) = Config::load(&context.home)?;
+        let (config, warnings) = Config::load_for_command(&context.home)?;
         for warning in warnings {
             tracing::warn!("{warning}");
         }

@@ -14,10 +14,11 @@ use super::{
 };
 use crate::{
     chat::Refusal,
+    config,
     control::{Look, look},
     ledger::LedgerBacklog,
     messages::{Messages, terminal},
-    presence::health::{Level, Report},
+    presence::health::{Level, RefusedExperiment, Report},
     store::{Host, HostPolicies, HostState, Place, Store, StoreError},
 };
 
@@ -56,7 +57,8 @@ impl StatusCommand {
             let hints = [
                 unknown.and_then(Failure::advice).map(|hint| context.translated(hint).into_owned()),
                 shown.refusal().map(|refusal| context.translated(&refusal.hint).into_owned()),
-                shown.config().map(|_| messages.status_config_hint()),
+                shown.config().map(|_| config_hint(context, &messages)),
+                shown.experiment().map(|_| messages.status_experiment_hint()),
                 shown.trouble().map(|_| messages.status_ledger_hint()),
             ];
             for hint in hints.into_iter().flatten() {
@@ -69,6 +71,13 @@ impl StatusCommand {
             Level::Healthy => ExitCode::SUCCESS,
         })
     }
+}
+
+/// What to do about gateway.json: nobody can correct one that is lost.
+fn config_hint(context: &Context, messages: &Messages) -> String {
+    let lost = config::check_kept(&context.home).err();
+    let hint = lost.as_ref().and_then(Failure::advice).map(|hint| context.translated(hint).into_owned());
+    hint.unwrap_or_else(|| messages.status_config_hint())
 }
 
 /// Everything that is shown.
@@ -145,6 +154,11 @@ impl Shown {
         self.look.report.as_ref()?.config.as_deref()
     }
 
+    /// Returns the experiment that was not started.
+    fn experiment(&self) -> Option<&RefusedExperiment> {
+        self.look.report.as_ref()?.experiment.as_ref()
+    }
+
     /// Returns what keeps lines of the ledger from being written, unless it is the unreachable database.
     fn trouble(&self) -> Option<&LedgerBacklog> {
         let report = self.look.report.as_ref().filter(|report| report.store_away.is_none());
@@ -200,6 +214,9 @@ impl Shown {
         if let Some(why) = self.config() {
             line(messages.status_config(why));
         }
+        if let Some(RefusedExperiment { name, why }) = self.experiment() {
+            line(messages.status_experiment(name, why));
+        }
         if let Some(trouble) = self.trouble() {
             line(messages.status_ledger(trouble));
         }
@@ -228,6 +245,7 @@ impl Shown {
             "settings": self.look.report.as_ref().map(|report| &report.settings),
             "store_away": self.look.report.as_ref().and_then(|report| report.store_away.as_ref()),
             "config": self.config(),
+            "experiment": self.experiment(),
             "ledger": self.trouble(),
             "store": self.store.as_ref().map(Shared::document),
         })

@@ -4,7 +4,7 @@
 //! and no concurrent change is lost. Unknown keys stay as they were.
 
 use std::{
-    fs::{File, TryLockError},
+    fs::{self, File, TryLockError},
     io,
     path::{Path, PathBuf},
 };
@@ -51,7 +51,7 @@ impl EditError {
             }
             EditError::Untrusted(failure) => failure.advice().unwrap_or_default(),
             EditError::Gone { .. } => {
-                "put it back first: a new file would lift the blocklist and forget the admins; or stop the gateway first"
+                "put it back, or stop the gateway first: a new file would lift the blocklist and forget the admins"
             }
             EditError::Invalid { .. } | EditError::Shape(_) => "correct the file by hand first; it was not changed",
         }
@@ -92,6 +92,23 @@ pub fn was_read(home: &Path) -> Result<bool, EditError> {
 
 fn is_noted(lock: &File) -> io::Result<bool> {
     Ok(lock.metadata()?.len() == READ)
+}
+
+/// Checks that the file is not lost while a running gateway goes by what it said: then nothing here says what is in
+/// effect, and nobody may take the defaults for it. Creates nothing.
+///
+/// # Errors
+/// It is lost.
+pub fn check_kept(home: &Path) -> Result<(), Failure> {
+    let was_read = fs::metadata(lock_path(home)).is_ok_and(|lock| lock.len() == READ);
+    refuse_gone(home, &home::config_file(home), was_read).map_err(|error| Failure::new(&error).hint(error.hint()))
+}
+
+fn refuse_gone(home: &Path, path: &Path, was_read: bool) -> Result<(), EditError> {
+    if was_read && !path.exists() && HomeLock::is_held(home).unwrap_or(true) {
+        return Err(EditError::Gone { path: path.to_owned() });
+    }
+    Ok(())
 }
 
 /// Changes the file of this home. A missing file is created, unless a running gateway has read it; one that this build
@@ -144,9 +161,7 @@ fn current(
     let path = real_path(home)?;
     home::forget_staged(&path);
     let was_read = is_noted(lock).map_err(failed("read", &path))?;
-    if was_read && !path.exists() && HomeLock::is_held(home).unwrap_or(true) {
-        return Err(EditError::Gone { path });
-    }
+    refuse_gone(home, &path, was_read)?;
     let root = read(&path, is_usable)?;
     Ok((path, root))
 }
@@ -161,9 +176,13 @@ fn replace(path: &Path, root: &Object, lock: &File) -> Result<(), EditError> {
 fn lock_file(home: &Path) -> Result<(File, PathBuf), EditError> {
     let folder = home::gateway_dir(home);
     home::create_private_dir(&folder).map_err(failed("create", &folder))?;
-    let path = folder.join("config.lock");
+    let path = lock_path(home);
     let file = home::open_private_file(&path).map_err(failed("create", &path))?;
     Ok((file, path))
+}
+
+fn lock_path(home: &Path) -> PathBuf {
+    home::gateway_dir(home).join("config.lock")
 }
 
 /// Returns the real path of the file, so that a link to it stays a link.
@@ -204,10 +223,7 @@ fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> EditEr
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        fs,
-        os::unix::fs::{PermissionsExt, symlink},
-    };
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::{super::WatchedConfig, *};
 
@@ -250,6 +266,26 @@ mod tests {
         set(home, "model").unwrap();
         fs::remove_file(&path).unwrap();
         assert!(matches!(set(home, "model"), Err(EditError::Gone { .. })));
+    }
+
+    /// Regression: commands that only read it took the defaults for what was in effect.
+    #[test]
+    fn a_file_that_was_lost_while_a_gateway_goes_by_it_was_taken_for_one_that_never_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let (home, path) = (folder.path(), home::config_file(folder.path()));
+        check_kept(home).unwrap();
+        assert!(!home::gateway_dir(home).exists(), "looking makes nothing");
+        fs::write(&path, r#"{"version":1,"admins":["U1"]}"#).unwrap();
+        let lock = HomeLock::take(home).unwrap();
+        note_start(home, true).unwrap();
+        check_kept(home).unwrap();
+        fs::remove_file(&path).unwrap();
+        let lost = check_kept(home).unwrap_err();
+        assert!(lost.message().contains("no longer exists"), "{lost}");
+        assert!(lost.advice().is_some_and(|hint| hint.starts_with("put it back, or stop the gateway first")), "{lost}");
+        assert_eq!(Config::load_for_command(home).unwrap_err().message(), lost.message());
+        drop(lock);
+        assert!(!Config::load_for_command(home).unwrap().0.exists);
     }
 
     /// It was noted at starts and changes alone.

@@ -8,22 +8,29 @@ use serde_json::{Map, Value};
 use crate::{
     access::audience::{Audience, Audiences},
     escalation::Pools,
+    slack_id::{BadId, Id},
 };
 
 /// Reads `audience`: the default, and the exceptions.
 pub(super) fn audiences(root: &Map<String, Value>, warnings: &mut Vec<String>) -> Audiences {
     let Some(part) = object(root, "audience", warnings) else { return Audiences::default() };
-    let mut audience = |at: String, value: &Value| {
-        let read = value.as_str().ok_or_else(|| "it is not a string".to_owned());
+    let mut audience = |at: String, whose: Result<(), BadId>, value: &Value| {
+        let read = whose.map_err(|error| error.to_string());
+        let read = read.and_then(|()| value.as_str().ok_or_else(|| "it is not a string".to_owned()));
         let read = read.and_then(|text| Audience::from_str(text).map_err(|error| error.to_string()));
         read.inspect_err(|why| warnings.push(format!("`{at}` is ignored: {why}"))).ok()
     };
-    let default = part.get("default").and_then(|value| audience("audience.default".into(), value));
-    let mut all = |key: &str| -> BTreeMap<String, Audience> {
+    let default = part.get("default").and_then(|value| audience("audience.default".into(), Ok(()), value));
+    let mut all = |key: &str, check: fn(&str) -> Result<(), BadId>| -> BTreeMap<String, Audience> {
         let entries = part.get(key).and_then(Value::as_object).into_iter().flatten();
-        entries.filter_map(|(id, value)| Some((id.clone(), audience(format!("audience.{key}.{id}"), value)?))).collect()
+        let entry = |(id, value): (&String, &Value)| {
+            Some((id.clone(), audience(format!("audience.{key}.{id}"), check(id), value)?))
+        };
+        entries.filter_map(entry).collect()
     };
-    Audiences { default, users: all("users"), channels: all("channels") }
+    let users = all("users", |id: &str| Id::user(id).map(drop));
+    let channels = all("channels", |id: &str| Id::channel(id).map(drop));
+    Audiences { default, users, channels }
 }
 
 /// Reads `escalation`: the contacts.
@@ -85,6 +92,28 @@ mod tests {
         assert_eq!(warnings.len(), 4, "{warnings:?}");
         assert!(warnings[0].contains("`audience.users.U2`") && warnings[0].contains("`king`"), "{warnings:?}");
         assert_eq!(warnings[3], "`escalation.repos.web` is not a list of user ids; it is ignored");
+    }
+
+    /// Regression: such entries passed for well, although they are nobody's.
+    #[test]
+    fn an_audience_of_what_is_no_id_was_kept() {
+        let mut warnings = vec![];
+        let root = root(json!({
+            "audience": {"users": {"@ann": "tech", "C1": "pm", "U1": "pm"},
+                         "channels": {"#general": "pm", "U2": "tech", "C2": "exec"}},
+        }));
+        let kept = audiences(&root, &mut warnings);
+        assert_eq!(kept.users, BTreeMap::from([("U1".to_owned(), Audience::Pm)]));
+        assert_eq!(kept.channels, BTreeMap::from([("C2".to_owned(), Audience::Exec)]));
+        assert_eq!(
+            warnings,
+            [
+                "`audience.users.@ann` is ignored: `@ann` is not a user id (`U…`, `W…`)",
+                "`audience.users.C1` is ignored: `C1` is not a user id (`U…`, `W…`)",
+                "`audience.channels.#general` is ignored: `#general` is not a channel id (`C…`, `G…`, `D…`)",
+                "`audience.channels.U2` is ignored: `U2` is not a channel id (`C…`, `G…`, `D…`)",
+            ]
+        );
     }
 
     #[test]

@@ -381,6 +381,6 @@ pub fn plainly(text: &str) -> Option<String> {
 }
 
 /// Suggests the known word most similar to a mistyped one, as the end of a sentence; empty if none is similar enough.
-fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> String {
+pub(crate) fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> String {
     closest(word, known).map(|known| format!("; did you mean `{known}`?")).unwrap_or_default()
 }

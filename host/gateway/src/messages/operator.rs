@@ -167,6 +167,17 @@ impl Messages {
         self.text("status-config-hint", [])
     }
 
+    /// An experiment that was not started, and why.
+    pub fn status_experiment(&self, experiment: &str, why: &str) -> (String, String) {
+        let filled = [("experiment", experiment.into()), ("why", self.error(why).into())];
+        (self.text("status-config", []), self.text("status-experiment-is", filled))
+    }
+
+    /// What to do about that.
+    pub fn status_experiment_hint(&self) -> String {
+        self.text("status-experiment-hint", [])
+    }
+
     /// The sockets of the connection.
     pub fn status_sockets(&self, Connection { open, of, reconnects }: Connection) -> (String, String) {
         let filled =
@@ -214,6 +225,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.status_heartbeat("stale", None),
         messages.status_sockets(Connection { open: 1, of: 2, reconnects: 0 }),
         messages.status_config("not a JSON object: expected value at line 1 column 1"),
+        messages.status_experiment("less", "arm `b`: no such file"),
         messages.status_refusal("Slack ended Socket Mode: `link_disabled`"),
         messages.status_ledger(&trouble),
         messages.status_store("postgres://pmk@db/pmk", Ok(1)),
@@ -231,6 +243,6 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
     lines
         .flat_map(|(one, two)| [one, two])
         .chain(levels)
-        .chain([messages.status_ledger_hint(), messages.status_config_hint(), line])
+        .chain([messages.status_ledger_hint(), messages.status_config_hint(), messages.status_experiment_hint(), line])
         .collect()
 }

@@ -1,12 +1,12 @@
 //! Loads a component and shows a spinner meanwhile: one that contains an interpreter compiles for seconds, and on a
 //! busy machine any may.
 
-use std::path::Path;
+use std::{ffi::OsStr, path::Path};
 
 use pmk_policy::{LoadError, Policy, Runtime, compile::Taken};
 use pmk_system::error::Failure;
 
-use crate::{embedded, stderr::Spinner};
+use crate::{config::did_you_mean, embedded, stderr::Spinner};
 
 /// Loads a component, a file or an [embedded](crate::embedded) one. If that takes long, a terminal shows the elapsed
 /// time.
@@ -34,8 +34,18 @@ pub fn load_unseen(runtime: &Runtime, file: &Path) -> Result<Policy, Failure> {
         None => Policy::load(runtime, file),
     };
     match loaded {
-        Err(error @ LoadError::Missing { .. }) => Err(Failure::new(error.to_string())
-            .hint(format!("specify a file by its path, or a built-in policy by its name: {}", embedded::names()))),
+        Err(error @ LoadError::Missing { .. }) => Err(Failure::new(error.to_string()).hint(format!(
+            "specify a file by its path, or a built-in policy by its name: {}{}",
+            embedded::names(),
+            suggestion(file)
+        ))),
         loaded => Ok(loaded?),
     }
+}
+
+/// Suggests the embedded component of a similar name, as the end of a sentence. What has the ending of a file is meant
+/// as one; a name without it may have been taken for a file in the home.
+fn suggestion(file: &Path) -> String {
+    let name = file.file_name().filter(|_| file.extension().is_none()).and_then(OsStr::to_str);
+    name.map(|name| did_you_mean(name, embedded::known())).unwrap_or_default()
 }

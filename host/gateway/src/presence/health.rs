@@ -105,6 +105,9 @@ pub struct Report {
     /// Why gateway.json cannot be used as it is now, if it cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<String>,
+    /// The experiment of gateway.json that was not started, if one was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub experiment: Option<RefusedExperiment>,
     /// What keeps lines of the ledger from being written, if anything does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<LedgerBacklog>,
@@ -114,6 +117,13 @@ pub struct Report {
     /// Their settings that an operator has changed, if the program reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<ChangedSettings>,
+}
+
+/// An experiment that should be on, and that the gateway has not started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedExperiment {
+    pub name: String,
+    pub why: String,
 }
 
 /// What is known of a gateway.
@@ -255,6 +265,7 @@ mod tests {
             store_away: None,
             excuses_heartbeat: false,
             config: None,
+            experiment: None,
             ledger: None,
             policies: vec![],
             settings: None,

@@ -90,6 +90,7 @@ mod tests {
             store_away: None,
             excuses_heartbeat: false,
             config: None,
+            experiment: None,
             ledger: None,
             policies: vec![],
             settings: None,

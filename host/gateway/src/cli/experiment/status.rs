@@ -14,6 +14,7 @@ use super::super::{
 };
 use crate::{
     config::{Config, ExperimentConfig},
+    control::look,
     policies::experiment::figures::{
         self, ArmFigures, Compared, Difference, Figures, Finding, LEAST_CONVERSATIONS, PoliciesChanged, Role,
     },
@@ -28,7 +29,7 @@ pub(in crate::cli) struct Status {
 
 impl Status {
     pub(super) fn run(self, context: &Context) -> Result<(), Failure> {
-        let (config, warnings) = Config::load(&context.home)?;
+        let (config, warnings) = Config::load_for_command(&context.home)?;
         for warning in warnings {
             context.warn(&warning);
         }
@@ -71,7 +72,9 @@ impl Status {
             return Err(Failure::new("there is no experiment")
                 .hint("define one as `experiment` in gateway.json, or use `experiment start --file FILE`"));
         };
-        let state = State::of(written.as_ref());
+        let on = written.as_ref().filter(|written| written.is_on(clock::now_ms()));
+        let refused = on.and_then(|on| refused(context, &on.name));
+        let state = State::of(written.as_ref(), refused.as_deref());
         if let Some(written) = &written {
             super::warn_if_futile(context, written);
         }
@@ -88,14 +91,19 @@ impl Status {
 
 /// Whether conversations get arms.
 #[derive(Clone, Copy)]
-enum State {
+enum State<'a> {
     On(Timestamp),
     Later(Timestamp),
+    /// The running gateway has refused it for this reason.
+    Refused(&'a str),
     Off,
 }
 
-impl State {
-    fn of(config: Option<&ExperimentConfig>) -> State {
+impl<'a> State<'a> {
+    fn of(config: Option<&ExperimentConfig>, refused: Option<&'a str>) -> State<'a> {
+        if let Some(why) = refused {
+            return State::Refused(why);
+        }
         match config.and_then(|config| config.start) {
             Some(start) if start <= Timestamp::now() => State::On(start),
             Some(start) => State::Later(start),
@@ -107,16 +115,24 @@ impl State {
         match self {
             State::On(_) => "on",
             State::Later(_) => "later",
+            State::Refused(_) => "not-started",
             State::Off => "off",
         }
     }
 }
 
-fn page(figures: &Figures, state: State, language: Language) -> String {
+/// Returns why the running gateway has not started the experiment, if it says so.
+fn refused(context: &Context, name: &str) -> Option<String> {
+    let refused = look(&context.home).ok()?.report?.experiment?;
+    (refused.name == name).then_some(refused.why)
+}
+
+fn page(figures: &Figures, state: State<'_>, language: Language) -> String {
     let mut page = Page::new(language);
     let since = page.translated(&match state {
         State::On(start) => format!("running since {start}"),
         State::Later(start) => format!("starts at {start}"),
+        State::Refused(why) => format!("not started: {why}"),
         State::Off => "off".into(),
     });
     let experiment = page.translated("experiment");

@@ -138,7 +138,7 @@ impl Dev {
 
     /// Sets up what builds are tried on.
     fn desk(&self, context: &Context) -> Result<(Desk, Told), Failure> {
-        let (config, warnings) = Config::load(&context.home)?;
+        let (config, warnings) = Config::load_for_command(&context.home)?;
         for warning in warnings {
             tracing::warn!("{warning}");
         }

@@ -13,7 +13,10 @@ use crate::{
     control::{Commands, Server},
     dispatch::Dispatcher,
     policies::{self, Ports, Swapper, identities},
-    presence::{health::Report, health_check::Reporter},
+    presence::{
+        health::{RefusedExperiment, Report},
+        health_check::Reporter,
+    },
     services::Services,
 };
 
@@ -68,6 +71,7 @@ pub(super) fn ports(services: &Services) -> Ports {
 pub(super) fn report(services: &Services) -> Reporter {
     let (front, store, people) = (Arc::clone(&services.front), services.store.clone(), Arc::clone(&services.people));
     let (ledger, policies) = (services.ledger.clone(), Arc::clone(&services.policies));
+    let experiment = Arc::clone(&services.experiment);
     Arc::new(move || {
         let serving = policies.serving();
         Report {
@@ -76,6 +80,7 @@ pub(super) fn report(services: &Services) -> Reporter {
             store_away: store.away(),
             excuses_heartbeat: store.excuses_heartbeat(),
             config: people.trouble(),
+            experiment: experiment.refused().map(|(name, why)| RefusedExperiment { name, why }),
             ledger: ledger.trouble(),
             policies: identities(serving.stack()),
             settings: Some(serving.stack().changed_settings()),

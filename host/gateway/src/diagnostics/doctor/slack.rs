@@ -1,6 +1,7 @@
 //! Checks Slack: the kinds of both tokens, the bot token's owner and scopes, and Socket Mode.
 
 use jiff::SignedDuration;
+use pmk_system::error::Failure;
 use tokio::time::timeout;
 
 use super::{Finding, PATIENCE, Part, get};
@@ -29,6 +30,8 @@ pub enum Access {
     None,
     /// No token is set, as requested.
     Console,
+    /// Why tokens cannot be fetched, each for itself.
+    Unavailable(Vec<Failure>),
     Tokens(Box<SlackConfig>),
 }
 
@@ -46,6 +49,10 @@ pub(super) async fn look(
         Ok(Access::None) => {
             let (what, hint) = (DoctorRemark::SlackNone, DoctorRemark::SlackNoneHint);
             return (vec![Finding::odd(NAME, messages.doctor(what), messages.doctor(hint))], None);
+        }
+        Ok(Access::Unavailable(failures)) => {
+            let findings = failures.into_iter().map(|failure| Finding::failed(NAME, failure, PAGE, messages));
+            return (findings.collect(), None);
         }
         Err(finding) => return (vec![finding], None),
     };

@@ -4,7 +4,10 @@ use std::path::Path;
 
 use super::error::ChangeError;
 use crate::slack_id::Id;
-use crate::{access::audience::Audience, config};
+use crate::{
+    access::audience::Audience,
+    config::{self, Json, Object},
+};
 
 /// Sets the audience of everybody without their own.
 ///
@@ -31,16 +34,28 @@ pub fn set_audience(home: &Path, id: &str, audience: &str) -> Result<Audience, C
     })
 }
 
-/// Removes a person's or a channel's own audience.
+/// Removes a person's or a channel's own audience, or an entry that the file has by mistake, whatever it is called.
 ///
 /// # Errors
-/// The id is invalid or has no audience of its own, or gateway.json cannot be changed.
+/// The file has no such entry, or cannot be changed.
 pub fn unset_audience(home: &Path, id: &str) -> Result<(), ChangeError> {
-    let key = key_of(Id::parse(id)?);
-    config::edit(home, |root| match root.object_at(&["audience", key])?.remove(id) {
-        true => Ok(()),
-        false => Err(ChangeError::NoAudience(id.to_owned())),
+    config::edit(home, |root| {
+        let holding: Vec<&str> = ["users", "channels"].into_iter().filter(|key| holds(root, key, id)).collect();
+        if holding.is_empty() {
+            Id::parse(id)?;
+            return Err(ChangeError::NoAudience(id.to_owned()));
+        }
+        for key in holding {
+            root.object_at(&["audience", key])?.remove(id);
+        }
+        Ok(())
     })
+}
+
+/// Whether there is an entry under this key of `audience`.
+fn holds(root: &Object, key: &str, id: &str) -> bool {
+    let Some(Json::Object(audience)) = root.get("audience") else { return false };
+    matches!(audience.get(key), Some(Json::Object(entries)) if entries.contains(id))
 }
 
 fn key_of(id: Id<'_>) -> &'static str {

@@ -65,6 +65,8 @@ pub struct Ports {
 #[derive(Default)]
 struct State {
     tried: Option<Tried>,
+    /// The name of the experiment that was last refused, and why.
+    refused: Option<(String, String)>,
     on: Option<Arc<ActiveExperiment>>,
 }
 
@@ -224,6 +226,7 @@ impl RunningExperiment {
 
     fn refuse(&self, name: String, failure: &Failure) {
         let (why, hint) = (failure.message(), failure.advice());
+        self.state().refused = Some((name.clone(), why.to_owned()));
         tracing::error!(experiment = name, hint, "the experiment was not started: {why}");
         self.ports.admins.tell(self.ports.messages.experiment_refused(&name, failure.message()));
         let reason = failure.message().to_owned();
@@ -280,6 +283,7 @@ impl RunningExperiment {
             shadows,
             sat_out,
         }));
+        self.state().refused = None;
         self.ports.ledger.note(on);
         // The gateway may have crashed between a turn and the check that should have followed it.
         for arm in rivals {
@@ -302,15 +306,23 @@ impl RunningExperiment {
         self.wanted().is_some_and(|wanted| on.is(&wanted)).then_some(on)
     }
 
+    /// Returns the name of the experiment that should be on and was refused, and why.
+    pub(crate) fn refused(&self) -> Option<(String, String)> {
+        let (name, why) = self.state().refused.clone()?;
+        let is_wanted = self.wanted().is_some_and(|wanted| wanted.name == name);
+        (is_wanted && self.on().is_none()).then_some((name, why))
+    }
+
     /// Ends an experiment that gateway.json has stopped, or an arm of which it has promoted.
     fn end_if_over(&self) {
-        if matches!(*self.state(), State { tried: None, on: None }) {
+        if matches!(*self.state(), State { tried: None, on: None, .. }) {
             return;
         }
         let wanted = self.wanted();
         let mut state = self.state();
         if wanted.is_none() {
             state.tried = None;
+            state.refused = None;
         }
         let Some(on) = state.on.take_if(|on| wanted.is_none_or(|wanted| !on.is(&wanted))) else { return };
         drop(state);
@@ -325,7 +337,7 @@ impl RunningExperiment {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Both fields are replaced as a whole.
+        // Each field is replaced as a whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -27,7 +27,7 @@ async fn answered(store: &Store, conversation: &str, user: &str, event_id: &str,
     let open = ask(store, accepted(store, conversation, user, event_id, text).await).await;
     let recorded = Recorded { revision: open.live.revision, ..recorded(text, "an answer") };
     store.record(open.turn, recorded, NOW).await.unwrap();
-    store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     open
 }
 
@@ -81,7 +81,7 @@ async fn of_messages_of_several_people_that_were_answered_together_only_those_of
     let also = vec![(turns[0], "U1".into()), (turns[1], "U2".into())];
     let recorded = Recorded { also, pieces, ..recorded("zebra\n\ngiraffe\n\nzebras", "an answer") };
     store.record(turns[2], recorded, NOW).await.unwrap();
-    store.finish(turns[2], vec![(0, None)], vec![], NOW).await.unwrap();
+    store.finish(turns[2], vec![sent(0, None)], vec![], NOW).await.unwrap();
     assert_eq!(erase(&store, "U1").await, Ok(erased(2)));
     assert_eq!(live_texts(&store, SHARED).await[0], format!("{WORDS}\n\ngiraffe\n\n{WORDS}"));
     assert_eq!(columns_with(&home, "zebra"), []);
@@ -122,7 +122,7 @@ async fn earlier_messages_of_threads_in_which_a_person_is_named_are_erased() {
     }
     let open = ask(&store, accepted(&store, SHARED, "U3", "Ev1", "which?").await).await;
     store.record(open.turn, Recorded { receipts, ..recorded("which?", "an answer") }, NOW).await.unwrap();
-    store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     store.erase_earlier_of("U1").await.unwrap();
     assert_eq!(columns_with(&home, "zebra"), []);
     for stays in ["giraffe", "help desk of U1"] {
