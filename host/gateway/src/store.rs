@@ -127,7 +127,7 @@ pub use intake::{CalledOff, OpenWork, Pending, SEEN_FOR};
 pub use lease::{LEASE_FOR, Lease};
 pub use outgoing::{Offers, Outgoing, Part, Purpose, Sent};
 pub use parking::{Parked, Unparked};
-pub use person::{ErasedWords, WrittenIn};
+pub use person::{ErasedMessages, ErasedOfPerson, WrittenIn};
 pub use place::Place;
 pub use presence::{Announce, DmUser, MissedConversation, Outage, Telling, UnannouncedOutage, Unread};
 pub use presses::{JudgedAtom, Pressed, VerdictSource};

@@ -78,31 +78,31 @@ impl ExperimentConfig {
 
     /// Returns everything in which its keys contradict each other; the shape of the section tells what each allows.
     pub(super) fn contradictions(&self) -> Vec<Problem> {
-        let mut found = Vec::new();
+        let mut problems = Vec::new();
         let mut names = BTreeSet::new();
         for (at, arm) in self.arms.iter().enumerate() {
             if !names.insert(&arm.name) {
-                found.push(format!("`experiment.arms[{at}].name` is `{}`, the same as another arm's", arm.name));
+                problems.push(format!("`experiment.arms[{at}].name` is `{}`, the same as another arm's", arm.name));
             }
             if arm.shadow && arm.weight.is_some() {
-                found.push(format!(
+                problems.push(format!(
                     "`experiment.arms[{at}].weight` has no effect: a shadow arm gets no conversations; remove it"
                 ));
             }
         }
         match self.arm(&self.control) {
             None => {
-                found.push(format!("`experiment.control` is `{}`, which is not in `experiment.arms`", self.control));
+                problems.push(format!("`experiment.control` is `{}`, which is not in `experiment.arms`", self.control));
             }
             Some(control) if control.shadow => {
-                found.push(format!("`experiment.control` is `{}`, which is a shadow arm", self.control));
+                problems.push(format!("`experiment.control` is `{}`, which is a shadow arm", self.control));
             }
             Some(_) => {}
         }
         if !self.arms.is_empty() && self.arms.iter().all(|arm| arm.share() == 0) {
-            found.push("`experiment.arms`: every weight is 0; give at least one arm a higher weight".to_owned());
+            problems.push("`experiment.arms`: every weight is 0; give at least one arm a higher weight".to_owned());
         }
-        found.into_iter().map(|what| Problem { what, is_grave: true }).collect()
+        problems.into_iter().map(|what| Problem { what, is_grave: true }).collect()
     }
 
     /// Resolves relative files against the home.

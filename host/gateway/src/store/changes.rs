@@ -333,8 +333,9 @@ fn edit(conn: &Connection, pen: EventWriter, edit: &Edit, now_ms: i64) -> Result
         return Ok(Changed::Unknown);
     };
     if known.called_off == Some(CalledOff::Deleted) {
-        // Unlike one that was deleted, a message that was for nobody here is new once it is for the bot.
-        let is_new = *is_for_us && !intake::was_seen(conn, message, now_ms)?;
+        // Unlike one that was deleted, or erased after it was answered, a message that was for nobody here is new once it
+        // is for the bot.
+        let is_new = *is_for_us && !known.is_answered && !intake::was_seen(conn, message, now_ms)?;
         return Ok(if is_new { Changed::Unknown } else { Changed::Nothing });
     }
     if last_edit.as_ref().is_some_and(|last| last > at) {

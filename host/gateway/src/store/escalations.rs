@@ -95,6 +95,7 @@ pub(super) const REMARKED: &str = "SELECT marker, claimed_by FROM escalation WHE
      UNION ALL SELECT e.marker, e.claimed_by FROM inbox i JOIN asked_apart a ON a.contact = i.user AND a.front = ?1
      JOIN escalation e ON e.front = a.front AND e.channel = a.channel AND e.thread_ts = a.thread_ts
      WHERE i.id = ?3";
+const OF_FRONT: &str = "SELECT marker, claimed_by FROM escalation WHERE front = ?1 ORDER BY channel, thread_ts";
 /// Whatever an attempt at this turn still wants to store was made from what it was begun with.
 pub(super) const BEGIN_ANEW: &str =
     "UPDATE session SET revision = revision + 1 WHERE id = (SELECT session_id FROM inbox WHERE id = ?1)";
@@ -518,16 +519,55 @@ pub(super) fn forget_remark(conn: &Connection, turn: TurnId, (front, channel): (
     while let Some(row) = rows.next()? {
         found.push((marker(row)?, row.get::<_, Option<i64>>(1)?));
     }
-    for (mut marker, claimed_by) in found {
-        let before = marker.exchange.len();
-        marker.exchange.retain(|said| said.turn != Some(turn));
-        if marker.exchange.len() == before {
-            continue;
+    for (marker, claimed_by) in found {
+        forget_said(conn, front, (marker, claimed_by), |said| Ok(said.turn == Some(turn)))?;
+    }
+    Ok(())
+}
+
+/// Erases these remarks about whatever escalations.
+pub(super) fn forget_remarks(
+    conn: &Connection,
+    is_gone: impl Fn(&EscalationRemark) -> Result<bool, Fault>,
+) -> Result<(), Fault> {
+    for front in [FrontName::Slack, FrontName::Console] {
+        let mut statement = conn.prepare_cached(OF_FRONT)?;
+        let mut rows = statement.query([front_name(front)])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            match marker(row) {
+                Ok(marker) => found.push((marker, row.get::<_, Option<i64>>(1)?)),
+                // A damaged one must not keep others from being erased.
+                Err(Fault::Damaged(what)) => tracing::warn!("remarks about a question cannot be erased: {what}"),
+                Err(fault) => return Err(fault),
+            }
         }
-        put(conn, SET_MARKER, front, &marker)?;
-        if let Some(claimed_by) = claimed_by {
-            conn.prepare_cached(BEGIN_ANEW)?.run([claimed_by])?;
+        for found in found {
+            forget_said(conn, front, found, &is_gone)?;
         }
+    }
+    Ok(())
+}
+
+fn forget_said(
+    conn: &Connection,
+    front: FrontName,
+    (mut marker, claimed_by): (Marker, Option<i64>),
+    is_gone: impl Fn(&EscalationRemark) -> Result<bool, Fault>,
+) -> Result<(), Fault> {
+    let mut kept = Vec::new();
+    for said in &marker.exchange {
+        if !is_gone(said)? {
+            kept.push(said.clone());
+        }
+    }
+    if kept.len() == marker.exchange.len() {
+        return Ok(());
+    }
+    marker.exchange = kept;
+    put(conn, SET_MARKER, front, &marker)?;
+    if let Some(claimed_by) = claimed_by {
+        conn.prepare_cached(BEGIN_ANEW)?.run([claimed_by])?;
     }
     Ok(())
 }

@@ -1,18 +1,20 @@
 //! Erases what one person has written, wherever it was.
 //!
-//! A conversation in which nobody else has written is erased [as a whole](super::retention). In any other, each of the
-//! person's messages is erased like one that was deleted in Slack, and so are the earlier messages of threads in which
-//! the person is named: which of them are theirs cannot be determined.
+//! Their direct messages, and conversations in which nobody else has written, are erased [as a whole](super::retention).
+//! In any other, each of the person's messages is erased like one that was deleted in Slack. Elsewhere go what they have
+//! said about questions that wait, and the earlier messages of threads in which they are named: which of these are
+//! theirs cannot be determined.
 
 use std::{collections::BTreeSet, time::Duration};
 
-use pmk_core::SessionKey;
+use pmk_core::{Place, SessionKey};
 
 use super::{
-    Lease, Store, StoreError, archive,
+    ErasedConversation, Erasing, Lease, Store, StoreError, archive,
     changes::{self, select_known},
     codec,
     error::Fault,
+    escalations,
     moment::Began,
     receipt::{self, Digest},
     retention, sessions,
@@ -23,20 +25,32 @@ use crate::ids::SessionId;
 /// How many messages are erased at once: each changes the search index.
 const PIECE: i64 = 50;
 
-/// The conversations with content in which somebody has written, whether nobody else has, and whether anything that they
-/// have written there is not erased.
+/// Whether somebody else has written in a conversation, or may have: of imported messages the authors are not known.
+macro_rules! has_others {
+    () => {
+        "(EXISTS (SELECT 1 FROM inbox o WHERE o.session_id = s.id AND coalesce(o.user, '') <> ?1)
+          OR EXISTS (SELECT 1 FROM message m WHERE m.session_id = s.id AND m.turn_id IS NULL AND m.origin = 'user'))"
+    };
+}
+/// The conversations with content in which somebody may have written, whether others have, and whether anything of
+/// theirs is not erased there.
 const WRITTEN_IN: &str = concat!(
-    "SELECT s.key, NOT EXISTS (SELECT 1 FROM inbox o WHERE o.session_id = s.id AND coalesce(o.user, '') <> ?1),
-         EXISTS (SELECT 1 FROM inbox o WHERE o.session_id = s.id AND o.user = ?1 AND coalesce(o.called_off, '') <> 'deleted')
-     FROM session s WHERE EXISTS (SELECT 1 FROM inbox i WHERE i.session_id = s.id AND i.user = ?1) AND ",
+    "SELECT s.key, ",
+    has_others!(),
+    ", EXISTS (SELECT 1 FROM inbox o WHERE o.session_id = s.id AND o.user = ?1 AND coalesce(o.called_off, '') <> 'deleted')
+     FROM session s WHERE (s.key LIKE '%:dm:%' OR EXISTS (SELECT 1 FROM inbox i WHERE i.session_id = s.id AND i.user = ?1)) AND ",
     sessions::has_content!(),
     " ORDER BY s.id"
 );
+const HAS_OTHERS: &str = concat!("SELECT ", has_others!(), " FROM session s WHERE s.id = ?2");
+const IMPORTED: &str = "SELECT count(*) FROM message WHERE session_id = ?1 AND turn_id IS NULL AND origin = 'user'";
 const UNANSWERED_OF: &str = "SELECT 1 FROM inbox i WHERE i.session_id = ?1 AND i.user = ?2
      AND i.message IS NOT NULL AND (i.parked_at IS NULL OR i.parked_told = 0)";
+/// Those that are done with.
 const OF_PERSON: &str = concat!(
     select_known!(),
-    "i.session_id = ?1 AND i.user = ?2 AND i.id > ?3 AND coalesce(i.called_off, '') <> 'deleted' ORDER BY i.id LIMIT ?4"
+    "i.session_id = ?1 AND i.user = ?2 AND i.id > ?3 AND coalesce(i.called_off, '') <> 'deleted'
+     AND (i.message IS NULL OR (i.parked_at IS NOT NULL AND i.parked_told <> 0)) ORDER BY i.id LIMIT ?4"
 );
 const FORGET_PARKED: &str = "UPDATE inbox SET message = NULL, parked_at = NULL, parked_why = NULL
      WHERE id = ?1 AND message IS NOT NULL";
@@ -49,18 +63,27 @@ const EARLIER: &str = "SELECT t.sha256, t.body FROM text t WHERE t.sha256 IN
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenIn {
     pub key: SessionKey,
-    /// Nobody else has, as far as it is known.
-    pub alone: bool,
+    /// All of it would be erased, and not only their messages.
+    pub whole: bool,
 }
 
-/// What was erased of a person's words in a conversation with others.
+/// What was erased of what a person has written in a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErasedOfPerson {
+    Conversation(ErasedConversation),
+    Messages(ErasedMessages),
+}
+
+/// The messages of a person that were erased in a conversation with others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ErasedWords {
+pub struct ErasedMessages {
     pub messages: usize,
     /// Of these, messages that were parked.
     pub parked: usize,
     /// Summaries that may have been made from them and may still contain them.
     pub summaries: u32,
+    /// Imported messages, of which nobody knows who has written them: they stay.
+    pub imported: u32,
 }
 
 impl Store {
@@ -72,12 +95,13 @@ impl Store {
         let user = user.to_owned();
         self.read(move |conn| {
             let mut statement = conn.prepare_cached(WRITTEN_IN)?;
-            let mut rows = statement.query([user])?;
+            let mut rows = statement.query([&user])?;
             let mut found = Vec::new();
             while let Some(row) = rows.next()? {
-                let (alone, left): (bool, bool) = (row.get(1)?, row.get(2)?);
-                if alone || left {
-                    found.push(WrittenIn { key: codec::key(row.get_ref(0)?)?, alone });
+                let (key, has_others, left): (_, bool, bool) = (codec::key(row.get_ref(0)?)?, row.get(1)?, row.get(2)?);
+                let whole = is_own(&key, &user) || !has_others;
+                if whole || left {
+                    found.push(WrittenIn { key, whole });
                 }
             }
             Ok(found)
@@ -85,11 +109,11 @@ impl Store {
         .await
     }
 
-    /// Returns whether what a person has written in a conversation may be erased now.
+    /// Returns whether what a person has written in a conversation with others may be erased now.
     ///
     /// # Errors
     /// [`StoreError::UnknownSession`]; [`StoreError::Unanswered`].
-    pub async fn words_may_be_erased(&self, key: &SessionKey, user: &str) -> Result<(), StoreError> {
+    pub async fn messages_may_be_erased(&self, key: &SessionKey, user: &str) -> Result<(), StoreError> {
         let (key, user) = (key.clone(), user.to_owned());
         self.read(move |conn| {
             let session = sessions::find(conn, &key)?.ok_or_else(|| StoreError::UnknownSession(key.clone()))?;
@@ -98,22 +122,24 @@ impl Store {
         .await
     }
 
-    /// Erases what a person has written in a conversation; `words` replace each of the messages. Waits for up to `wait`
-    /// for a turn that is under way.
+    /// Erases what a person has written in a conversation, or all of it, up to its receipts, if nobody else has written
+    /// there; `words` replace each message of which others see that it was there. Waits for up to `wait` for a turn that
+    /// is under way.
     ///
     /// # Errors
-    /// [`StoreError::UnknownSession`]; [`StoreError::Unanswered`] and [`StoreError::Leased`], then nothing was changed.
-    pub async fn erase_words(
+    /// [`StoreError::UnknownSession`]; [`StoreError::Unanswered`], [`StoreError::AwaitsContact`] and
+    /// [`StoreError::Leased`], then nothing was changed.
+    pub async fn erase_from(
         &self,
         key: &SessionKey,
         user: &str,
         words: &str,
         wait: Duration,
         now_ms: i64,
-    ) -> Result<ErasedWords, StoreError> {
+    ) -> Result<ErasedOfPerson, StoreError> {
         let began = Began::now(now_ms);
         let lease = self.lease(key, "pmk-host sessions erase", wait, now_ms).await?;
-        let erased = self.erase_words_leased(&lease, user, words, began).await;
+        let erased = self.erase_from_leased(&lease, user, words, began).await;
         // After a failure, the lease would expire by itself.
         let released = self.release(lease).await;
         let erased = erased?;
@@ -121,44 +147,68 @@ impl Store {
         Ok(erased)
     }
 
-    /// Erases what was said in threads before the gateway was mentioned there, where a person is named in it. Reads all
+    /// Returns what was said in threads before the gateway was mentioned there, where a person is named in it. Reads all
     /// receipts of the store.
     ///
     /// # Errors
-    /// The rest is erased with the next attempt.
-    pub async fn erase_earlier_of(&self, user: &str) -> Result<(), StoreError> {
+    /// The store cannot be read.
+    pub async fn threads_that_name(&self, user: &str) -> Result<Vec<Digest>, StoreError> {
         let user = user.to_owned();
-        let texts = self
-            .read(move |conn| {
-                let mut texts = BTreeSet::new();
-                for session in retention::all_sessions(conn)? {
-                    let mut statement = conn.prepare_cached(EARLIER)?;
-                    let mut rows = statement.query([session])?;
-                    while let Some(row) = rows.next()? {
-                        if row.get::<_, String>(1)?.contains(&user) {
-                            texts.insert(Digest(row.get::<_, String>(0)?.into()));
-                        }
+        self.read(move |conn| {
+            let mut texts = BTreeSet::new();
+            for session in retention::all_sessions(conn)? {
+                let mut statement = conn.prepare_cached(EARLIER)?;
+                let mut rows = statement.query([session])?;
+                while let Some(row) = rows.next()? {
+                    if names(&row.get::<_, String>(1)?, &user) {
+                        texts.insert(Digest(row.get::<_, String>(0)?.into()));
                     }
                 }
-                Ok(texts.into_iter().collect::<Vec<_>>())
-            })
-            .await?;
-        self.write(move |conn| receipt::erase_texts(conn, &texts)).await
+            }
+            Ok(texts.into_iter().collect())
+        })
+        .await
     }
 
-    async fn erase_words_leased(
+    /// Erases these texts of threads, and what a person has said about questions that wait.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    pub async fn erase_elsewhere(&self, user: &str, threads: Vec<Digest>) -> Result<(), StoreError> {
+        let user = user.to_owned();
+        self.write(move |conn| {
+            receipt::erase_texts(conn, &threads)?;
+            escalations::forget_remarks(conn, |said| Ok(said.user_id == user))
+        })
+        .await
+    }
+
+    async fn erase_from_leased(
         &self,
         lease: &Lease,
         user: &str,
         words: &str,
         began: Began,
-    ) -> Result<ErasedWords, StoreError> {
-        let (mut erased, mut after) = (ErasedWords::default(), 0);
+    ) -> Result<ErasedOfPerson, StoreError> {
+        // While it is leased, nobody is answered there.
+        let (session, of) = (lease.session, user.to_owned());
+        let ask = move |conn: &Connection| {
+            Ok(conn.prepare_cached(HAS_OTHERS)?.query_row(params![of, session.0], |row| row.get(0))?)
+        };
+        let has_others: bool = self.read(ask).await?;
+        if is_own(&lease.key, user) || !has_others {
+            let erased = self.erase_leased(lease, Erasing::Anyway, began).await?;
+            return Ok(ErasedOfPerson::Conversation(erased));
+        }
+        let mut erased = ErasedMessages::default();
+        let mut after = None;
         loop {
             let (user, words) = (user.to_owned(), words.to_owned());
             let piece = move |conn: &Connection, session, key: &SessionKey| {
-                refuse(conn, session, key, &user)?;
-                erase_piece(conn, (session, &user), after, &words, began.at_ms())
+                if after.is_none() {
+                    refuse(conn, session, key, &user)?;
+                }
+                erase_piece(conn, (session, &user), after.unwrap_or_default(), &words, began.at_ms())
             };
             let Piece { erased: now, last } =
                 self.write(retention::leased(lease, self.windows(), began, piece)).await?;
@@ -166,18 +216,33 @@ impl Store {
             erased.parked += now.parked;
             // The same summaries may be made from several messages.
             erased.summaries = erased.summaries.max(now.summaries);
-            match last {
-                Some(last) => after = last,
-                None => return Ok(erased),
+            erased.imported = now.imported;
+            if last.is_none() {
+                return Ok(ErasedOfPerson::Messages(erased));
             }
+            after = last;
         }
     }
 }
 
-/// A number of messages that were erased at once, and the last of them; `None` where there were none.
+/// A number of messages that were erased at once, and the last that was looked at; `None` where there was none.
 struct Piece {
-    erased: ErasedWords,
+    erased: ErasedMessages,
     last: Option<i64>,
+}
+
+/// Whether a conversation is of a person's direct messages: whatever others say there, they say to this person.
+fn is_own(key: &SessionKey, user: &str) -> bool {
+    matches!(&key.place, Place::Dm(of) if of == user)
+}
+
+/// Whether a text contains an id, and not only as part of a longer one.
+fn names(text: &str, id: &str) -> bool {
+    let is_part = |char: char| char.is_ascii_alphanumeric() || char == '_';
+    text.match_indices(id).any(|(at, _)| {
+        let (before, after) = (&text[..at], &text[at + id.len()..]);
+        !before.ends_with(is_part) && !after.starts_with(is_part)
+    })
 }
 
 /// Refuses to erase what a person has written where something of it is not answered yet.
@@ -196,15 +261,19 @@ fn erase_piece(
     now_ms: i64,
 ) -> Result<Piece, Fault> {
     let found = changes::known(conn.prepare_cached(OF_PERSON)?.query(params![session.0, user, after, PIECE])?)?;
-    let mut erased = ErasedWords { messages: found.len(), ..ErasedWords::default() };
+    let imported = conn.prepare_cached(IMPORTED)?.query_row([session.0], |row| row.get(0))?;
+    let mut erased = ErasedMessages { imported, ..ErasedMessages::default() };
     for known in &found {
         changes::erase_beside(conn, known)?;
         if conn.prepare_cached(FORGET_PARKED)?.execute([known.inbox.0])? > 0 {
             archive::forget(conn, known.turn())?;
             erased.parked += 1;
+            erased.messages += 1;
         }
+        // A command, for one, has no text that is stored.
         if let Some(of_it) = changes::erase_said(conn, known, words, now_ms)? {
             erased.summaries = erased.summaries.max(of_it.summaries);
+            erased.messages += 1;
         }
     }
     Ok(Piece { erased, last: found.last().map(|known| known.inbox.0) })

@@ -22,6 +22,7 @@ use pmk_core::SessionKey;
 use super::{
     Lease, Store, StoreError, archive, codec,
     error::Fault,
+    escalations,
     intake::front_name,
     lease::LEASE_FOR,
     moment::{self, Began},
@@ -57,6 +58,7 @@ const AWAITS_CONTACT: &str = "SELECT 1 FROM escalation WHERE closed_at IS NULL A
 const FORGET_ASKED: &str = "DELETE FROM escalation WHERE closed_at IS NOT NULL AND claimed_by IS NULL
      AND CASE WHEN json_valid(marker)
          THEN CAST(json_extract(marker, '$.askedBy') AS BIGINT) IN (SELECT id FROM inbox WHERE session_id = ?1) END";
+const IS_OF: &str = "SELECT 1 FROM inbox WHERE id = ?1 AND session_id = ?2";
 const LAST_RECEIPT: &str = "SELECT max(turn_id) FROM receipt WHERE session_id = ?1";
 pub(super) const ACTIVE_SINCE: &str = "SELECT 1 FROM session WHERE id = ?1 AND active_at >= ?2";
 pub(super) const PROLONG: &str = "UPDATE session SET lease_until = ?3 WHERE id = ?1 AND lease_owner = ?2";
@@ -186,7 +188,8 @@ impl Store {
         Ok(())
     }
 
-    async fn erase_leased(
+    /// Erases a conversation that is leased, up to its receipts.
+    pub(super) async fn erase_leased(
         &self,
         lease: &Lease,
         erasing: Erasing,
@@ -303,6 +306,11 @@ fn erase_window(conn: &Connection, session: SessionId) -> Result<ErasedConversat
     ] {
         conn.prepare_cached(forget)?.run([session.0])?;
     }
+    // What was said here about a question of another conversation.
+    escalations::forget_remarks(conn, |said| match said.turn {
+        Some(turn) => Ok(conn.prepare_cached(IS_OF)?.exists(params![turn.0, session.0])?),
+        None => Ok(false),
+    })?;
     let parked = conn.prepare_cached(FORGET_PARKED)?.execute([session.0])?;
     let last = conn.prepare_cached(LAST_RECEIPT)?.query_row([session.0], |row| row.get(0))?;
     Ok(ErasedConversation { messages: 0, parked, session, last })

@@ -15,8 +15,8 @@ chat-help = /help      這份說明
     /quit      離開；`exit`、Ctrl-D、連按兩次 Ctrl-C 也是；進行中的回答仍會顯示
     Ctrl-C     清空這一行
     回答下方的暗色行說明由哪個策略決定，以及用掉模型可容納的多少。
-chat-unknown = 沒有 { $word }；/help 列出能輸入的
-chat-too-many = 多了 { $word }；/help 列出能輸入的
+chat-unknown = 沒有 { $word }；/help 會列出可用的指令
+chat-too-many = 多了 { $word }；/help 會列出可用的指令
 chat-leave = 再按一次 Ctrl-C 就離開
 chat-stopped = 閘道要停止了：還在輸入列裡的不會送出
 chat-waits = :hourglass_flowing_sand: 模型還沒有回答（{ $seconds } 秒）

@@ -11,6 +11,7 @@ const NOT_SAID: &[&str] = &[
     "(a result of {} characters, left out)",
     ": did not help",
     ": helped",
+    "Built-in policies: ",
     "GET, HEAD",
     "Language / 語言",
     "Open questions",
