@@ -80,7 +80,7 @@ fn what_would_be_erased_is_shown_and_a_key_that_does_not_exist_erases_nothing() 
     let nothing = home.run(&["sessions", "erase", "--idle-days", "1"], "").ok().stderr;
     assert_eq!(nothing, "there is nothing to erase\n");
     let document = home.run(&["--json", "sessions", "erase", KEY], "").ok().json();
-    assert_eq!(document, json!({"erased": [{"key": KEY, "messages": 2, "parked": 0}], "kept": []}));
+    assert_eq!(document, json!({"erased": [{"key": KEY, "messages": 2, "parked": 0}], "kept": [], "threads": 0}));
 }
 
 /// Once, only the key was asked for, as if there were no other way.
@@ -107,7 +107,7 @@ fn a_conversation_with_a_message_that_is_not_answered_yet_is_not_erased() {
     let why = format!("`{KEY}` has messages that are not answered yet");
     assert_eq!(
         shown,
-        json!({"would_erase": ["console:dm:U2"], "would_erase_messages_in": [], "would_keep": [{"key": KEY, "why": why}]})
+        json!({"would_erase": ["console:dm:U2"], "would_erase_messages_in": [], "would_keep": [{"key": KEY, "why": why}], "threads": 0})
     );
     let failed = home.run(&["sessions", "erase", KEY, "console:dm:U2"], "");
     assert_eq!(failed.status.code(), Some(1));
@@ -169,8 +169,9 @@ fn what_one_person_has_written_is_erased_while_the_gateway_runs() {
     assert!(gateway.say(&in_channel("U2", "Ev4", "Is it?")));
     gateway.next_of("reply");
     let erased = home.run(&["--json", "sessions", "erase", "--from", "U1"], "").ok().json();
-    let of_shared = json!({"key": SHARED, "from": "U1", "messages": 1, "parked": 0, "summaries": 0});
-    assert_eq!(erased, json!({"erased": [of_shared, {"key": KEY, "messages": 2, "parked": 0}], "kept": []}));
+    let of_shared = json!({"key": SHARED, "partly": true, "messages": 1, "parked": 0, "summaries": 0, "imported": 0});
+    let of_own = json!({"key": KEY, "messages": 2, "parked": 0});
+    assert_eq!(erased, json!({"erased": [of_shared, of_own], "kept": [], "threads": 0}));
     assert_eq!(listed(&home), [SHARED]);
     let shown = home.run(&["sessions", "show", SHARED, "--full"], "").ok().stdout;
     assert!(shown.contains("(this message was deleted)") && shown.contains("The budget is 40."), "{shown}");
@@ -184,6 +185,9 @@ fn what_one_person_has_written_is_erased_while_the_gateway_runs() {
     assert_eq!(again, "there is nothing to erase\n");
     let noted = home.run(&["admin", "log"], "").ok().stdout;
     assert!(noted.contains("--from U1"), "{noted}");
+    let unknown = home.run(&["sessions", "erase", "--from", "lin"], "");
+    assert_eq!(unknown.status.code(), Some(1));
+    assert!(unknown.stderr.contains("nothing is stored that `lin` has written"), "{}", unknown.stderr);
     for both in [&["--from", "U1", "--idle-days", "3"][..], &["--from", ""], &["--from", "U1", KEY]] {
         assert_eq!(home.run(&[&["sessions", "erase"], both].concat(), "").status.code(), Some(2), "{both:?}");
     }

@@ -57,6 +57,7 @@ mod intake;
 mod lease;
 mod mark;
 mod moment;
+mod open_turn;
 mod outgoing;
 mod parking;
 mod paths;
@@ -125,6 +126,7 @@ pub use hosts::{HOST_LEASE, Host, HostFence, HostState, UnderWay, UnleasedConver
 pub use images::StoredImage;
 pub use intake::{CalledOff, OpenWork, Pending, SEEN_FOR};
 pub use lease::{LEASE_FOR, Lease};
+pub use open_turn::{Answered, BeginOutcome, Begun, Hold, OpenTurn, PreviewKind};
 pub use outgoing::{Offers, Outgoing, Part, Purpose, Sent};
 pub use parking::{Parked, Unparked};
 pub use person::{ErasedMessages, ErasedOfPerson, WrittenIn};
@@ -139,10 +141,7 @@ pub use restore::Restored;
 pub use retention::{ErasedConversation, Erasing};
 pub use sent_arms::{ExperimentId, SentArm};
 pub use sessions::{SessionSummary, StoredMessage};
-pub use turns::{
-    open::{Answered, BeginOutcome, Begun, Hold, OpenTurn, PreviewKind},
-    recording::Recorded,
-};
+pub use turns::recording::Recorded;
 pub use uses::AtomUse;
 pub use verbosity::Verbosity;
 pub use window::{FoldEdit, Live, LiveEntry, Replacement, WindowEdit};

@@ -3,7 +3,6 @@
 
 pub(super) mod beginning;
 pub(super) mod delivering;
-pub(super) mod open;
 pub(super) mod recording;
 
 use super::{

@@ -151,6 +151,7 @@ async fn an_error_whose_body_drips_without_end_hid_its_status() {
         }
     };
     let error = tokio::select! {
+        biased;
         outcome = client.ask(&asked, &meter) => outcome.expect_err("no access"),
         () = drip => panic!("the server has gone"),
     };

@@ -4,11 +4,16 @@ use std::time::Duration;
 
 use super::{
     archives::{found, say},
+    escalations::marker,
     receipts::receipt,
     retention::{columns_with, key},
     *,
 };
-use crate::store::{ErasedWords, WrittenIn};
+use crate::{
+    chat::Edit,
+    escalation::{EscalationRemark, Marker},
+    store::{ErasedMessages, ErasedOfPerson, WrittenIn},
+};
 
 const SHARED: &str = "slack:channel:C1:1.1";
 const OWN: &str = "slack:dm:U1";
@@ -31,12 +36,43 @@ async fn answered(store: &Store, conversation: &str, user: &str, event_id: &str,
     open
 }
 
-async fn erase(store: &Store, user: &str) -> Result<ErasedWords, StoreError> {
-    store.erase_words(&key(SHARED), user, WORDS, Duration::ZERO, NOW).await
+/// A conversation that comes from elsewhere.
+async fn import(store: &Store, conversation: &str) {
+    let said = [Message::user("an imported zebra"), Message::assistant("it has stripes")];
+    let messages = said.map(|message| DumpedMessage { id: None, message, tokens: 9, created_at_ms: NOW }).into();
+    let dump = SessionDump {
+        key: key(conversation),
+        created_at_ms: NOW,
+        active_at_ms: NOW,
+        turns: 1,
+        dropped_turns: 0,
+        marker_template: None,
+        verbosity: Verbosity::Off,
+        messages,
+        live: vec![],
+        cases: vec![],
+    };
+    store.restore(dump, false, NOW).await.unwrap();
 }
 
-fn erased(messages: usize) -> ErasedWords {
-    ErasedWords { messages, ..ErasedWords::default() }
+async fn erase_in(store: &Store, conversation: &str, user: &str) -> Result<ErasedOfPerson, StoreError> {
+    store.erase_from(&key(conversation), user, WORDS, Duration::ZERO, NOW).await
+}
+
+async fn erase(store: &Store, user: &str) -> Result<ErasedOfPerson, StoreError> {
+    erase_in(store, SHARED, user).await
+}
+
+fn erased(messages: usize) -> ErasedOfPerson {
+    ErasedOfPerson::Messages(ErasedMessages { messages, ..ErasedMessages::default() })
+}
+
+/// How many messages went with a whole conversation.
+fn of_whole(erased: Result<ErasedOfPerson, StoreError>) -> usize {
+    match erased {
+        Ok(ErasedOfPerson::Conversation(erased)) => erased.messages,
+        other => panic!("{other:?}"),
+    }
 }
 
 #[tokio::test]
@@ -47,7 +83,7 @@ async fn what_one_person_has_written_is_erased_and_what_others_have_stays() {
     answered(&store, SHARED, "U2", "Ev2", "a giraffe?").await;
     answered(&store, SHARED, "U12", "Ev3", "an okapi?").await;
     say(&store, OWN, "Ev4", "a lion?", "it roars").await;
-    let written_in = [WrittenIn { key: key(SHARED), alone: false }, WrittenIn { key: key(OWN), alone: true }];
+    let written_in = [WrittenIn { key: key(SHARED), whole: false }, WrittenIn { key: key(OWN), whole: true }];
     assert_eq!(store.written_in_by("U1").await.unwrap(), written_in);
     assert_eq!(store.written_in_by("U3").await.unwrap(), []);
 
@@ -67,6 +103,7 @@ async fn what_one_person_has_written_is_erased_and_what_others_have_stays() {
     // The conversation goes on.
     answered(&store, SHARED, "U1", "Ev5", "a zebra again?").await;
     assert_eq!(erase(&store, "U1").await, Ok(erased(1)));
+    assert_eq!(of_whole(erase_in(&store, OWN, "U1").await), 2);
 }
 
 #[tokio::test]
@@ -92,20 +129,103 @@ async fn what_is_not_answered_yet_is_not_erased_and_what_is_parked_is() {
     let home = home();
     let store = open(&home);
     answered(&store, SHARED, "U1", "Ev1", "a zebra?").await;
+    answered(&store, SHARED, "U2", "Ev3", "a giraffe?").await;
     let waits = accepted(&store, SHARED, "U1", "Ev2", "a second zebra?").await;
     let refused = StoreError::Unanswered(key(SHARED));
-    assert_eq!(store.words_may_be_erased(&key(SHARED), "U1").await, Err(refused.clone()));
+    assert_eq!(store.messages_may_be_erased(&key(SHARED), "U1").await, Err(refused.clone()));
     assert_eq!(erase(&store, "U1").await, Err(refused.clone()));
     assert_eq!(live_texts(&store, SHARED).await[0], "a zebra?", "nothing was erased");
     // It does not keep what others have written.
-    assert_eq!(store.words_may_be_erased(&key(SHARED), "U2").await, Ok(()));
+    assert_eq!(store.messages_may_be_erased(&key(SHARED), "U2").await, Ok(()));
 
     store.park(waits, "a test", vec![], NOW).await.unwrap();
     assert_eq!(erase(&store, "U1").await, Err(refused), "the person does not know it yet");
     store.parked_told(waits).await.unwrap();
-    assert_eq!(erase(&store, "U1").await, Ok(ErasedWords { messages: 2, parked: 1, summaries: 0 }));
+    assert_eq!(erase(&store, "U1").await, Ok(ErasedOfPerson::Messages(ErasedMessages { messages: 2, parked: 1, ..ErasedMessages::default() })));
     assert_eq!(columns_with(&home, "zebra"), []);
     assert_eq!(store.parked().await.unwrap().len(), 0);
+}
+
+#[tokio::test]
+async fn many_messages_are_erased_in_pieces() {
+    let home = home();
+    let store = open(&home);
+    answered(&store, SHARED, "U2", "Ev", "a giraffe?").await;
+    for number in 0..60 {
+        answered(&store, SHARED, "U1", &format!("Ev{number:02}"), "a zebra?").await;
+    }
+    assert_eq!(erase(&store, "U1").await, Ok(erased(60)));
+    assert_eq!(columns_with(&home, "zebra"), []);
+}
+
+#[tokio::test]
+async fn a_conversation_in_which_somebody_else_has_written_meanwhile_is_not_erased_as_a_whole() {
+    let home = home();
+    let store = open(&home);
+    answered(&store, SHARED, "U1", "Ev1", "a zebra?").await;
+    assert_eq!(store.written_in_by("U1").await.unwrap(), [WrittenIn { key: key(SHARED), whole: true }]);
+    answered(&store, SHARED, "U2", "Ev2", "a giraffe?").await;
+    assert_eq!(erase(&store, "U1").await, Ok(erased(1)));
+    assert_eq!(columns_with(&home, "giraffe"), [("message", "blocks")]);
+}
+
+#[tokio::test]
+async fn imported_messages_are_a_persons_own_in_direct_messages_and_nobodys_elsewhere() {
+    let home = home();
+    let store = open(&home);
+    for conversation in [OWN, "slack:dm:U1:1.1", "slack:dm:U12", SHARED] {
+        import(&store, conversation).await;
+    }
+    answered(&store, SHARED, "U1", "Ev1", "a giraffe?").await;
+    let written_in = store.written_in_by("U1").await.unwrap();
+    let listed: Vec<_> = written_in.iter().map(|found| (found.key.to_string(), found.whole)).collect();
+    assert_eq!(listed, [(OWN.to_owned(), true), ("slack:dm:U1:1.1".to_owned(), true), (SHARED.to_owned(), false)]);
+    let of_shared = ErasedMessages { messages: 1, imported: 1, ..ErasedMessages::default() };
+    assert_eq!(erase(&store, "U1").await, Ok(ErasedOfPerson::Messages(of_shared)));
+    assert_eq!(columns_with(&home, "giraffe"), []);
+    assert_eq!(of_whole(erase_in(&store, OWN, "U1").await), 2);
+}
+
+#[tokio::test]
+async fn what_was_erased_and_is_edited_is_not_answered_again() {
+    const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+    let home = home();
+    let store = open(&home);
+    answered(&store, SHARED, "U1", "Ev1", "a zebra?").await;
+    answered(&store, SHARED, "U2", "Ev2", "a giraffe?").await;
+    assert_eq!(erase(&store, "U1").await, Ok(erased(1)));
+    let reply_to = ReplyTo { channel: "C1".into(), thread_ts: Some("1.1".into()) };
+    let message = Inbound { reply_to, text: "two zebras?".into(), ts: "Ev1".into(), ..inbound(SHARED, "Ev3") };
+    let edit = Edit { message, at: "9.9".into(), is_for_us: true, comes_alone: true, manner: None };
+    // By then nobody remembers any more which events came.
+    assert_eq!(store.edit(&edit, NOW + 3 * DAY_MS).await, Ok(Changed::Nothing));
+    assert_eq!(columns_with(&home, "zebra"), []);
+}
+
+#[tokio::test]
+async fn what_a_contact_has_said_about_a_question_that_waits_goes_with_their_conversation() {
+    let home = home();
+    let store = open(&home);
+    let asked = ask(&store, accepted(&store, SHARED, "U5", "Ev1", "which?").await).await;
+    let said = answered(&store, OWN, "U1", "Ev2", "do you mean the zebra?").await;
+    let remark = |user: &str, text: &str, turn| EscalationRemark { user_id: user.into(), text: text.into(), turn };
+    let exchange = vec![
+        remark("U1", "do you mean the zebra?", Some(said.turn)),
+        remark("U1", "or another zebra?", None),
+        remark("U2", "the giraffe", None),
+    ];
+    let escalation =
+        Some(EscalationUpdate::Asked(FrontName::Slack, Marker { exchange, ..marker(&["U1", "U2"]) }));
+    store.record(asked.turn, Recorded { escalation, ..recorded("which?", "forwarded") }, NOW).await.unwrap();
+    store.finish(asked.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
+    let texts = async || -> Vec<String> {
+        let waiting = store.escalations().await.unwrap();
+        waiting[0].exchange.iter().map(|said| said.text.clone()).collect()
+    };
+    assert_eq!(of_whole(erase_in(&store, OWN, "U1").await), 2);
+    assert_eq!(texts().await, ["or another zebra?", "the giraffe"]);
+    store.erase_elsewhere("U1", vec![]).await.unwrap();
+    assert_eq!(texts().await, ["the giraffe"]);
 }
 
 #[tokio::test]
@@ -113,17 +233,19 @@ async fn earlier_messages_of_threads_in_which_a_person_is_named_are_erased() {
     let home = home();
     let store = open(&home);
     let mut receipts = Receipts::default();
-    for text in ["U1: a zebra", "U2: a giraffe", "you are a help desk of U1"] {
+    for text in ["U1: a zebra", "U12: a giraffe", "you are a help desk of U1"] {
         receipts.keep(text);
     }
-    for (number, earlier) in [(0, "U1: a zebra"), (1, "U2: a giraffe")] {
+    for (number, earlier) in [(0, "U1: a zebra"), (1, "U12: a giraffe")] {
         let of_it = Receipt { background: Some(Digest::of(earlier)), ..receipt(number, &mut receipts, vec![]) };
         receipts.push(of_it);
     }
     let open = ask(&store, accepted(&store, SHARED, "U3", "Ev1", "which?").await).await;
     store.record(open.turn, Recorded { receipts, ..recorded("which?", "an answer") }, NOW).await.unwrap();
     store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
-    store.erase_earlier_of("U1").await.unwrap();
+    let threads = store.threads_that_name("U1").await.unwrap();
+    assert_eq!(threads, [Digest::of("U1: a zebra")]);
+    store.erase_elsewhere("U1", threads).await.unwrap();
     assert_eq!(columns_with(&home, "zebra"), []);
     for stays in ["giraffe", "help desk of U1"] {
         assert_eq!(columns_with(&home, stays), [("text", "body")], "{stays}");
