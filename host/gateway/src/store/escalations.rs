@@ -15,7 +15,7 @@ use super::{
 use crate::ids::TurnId;
 use crate::{
     chat::Inbound,
-    escalation::{Marker, Reading},
+    escalation::{EscalationRemark, Marker, Reading},
     ledger::{Event, TaggedEvent},
 };
 

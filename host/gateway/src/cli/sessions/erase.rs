@@ -11,9 +11,7 @@ use crate::{
     config::MOST_DAYS,
     messages::Messages,
     slack_id::Id,
-    store::{
-        Digest, ErasedConversation, ErasedMessages, ErasedOfPerson, Erasing, Store, TURN_WAIT, WrittenIn,
-    },
+    store::{Digest, ErasedConversation, ErasedMessages, ErasedOfPerson, Erasing, Store, TURN_WAIT, WrittenIn},
 };
 
 /// The action in the admin log.
@@ -41,7 +39,11 @@ pub(in crate::cli) struct Erase {
 enum Target {
     Conversation(SessionKey),
     /// What this person has written in it; `whole`: all of it, because nobody else has.
-    From { key: SessionKey, user: String, whole: bool },
+    From {
+        key: SessionKey,
+        user: String,
+        whole: bool,
+    },
 }
 
 impl Erase {
@@ -61,13 +63,17 @@ impl Erase {
         for target in targets {
             let now_ms = clock::now_ms();
             let outcome = match &target {
-                Target::Conversation(key) => store
-                    .erase_conversation(key, erasing, TURN_WAIT, now_ms)
-                    .await
-                    .map(ErasedOfPerson::Conversation),
+                Target::Conversation(key) => {
+                    store.erase_conversation(key, erasing, TURN_WAIT, now_ms).await.map(ErasedOfPerson::Conversation)
+                }
                 Target::From { key, user, .. } => store.erase_from(key, user, &words, TURN_WAIT, now_ms).await,
             };
-            match record(context, ACTION, &target.arguments().iter().map(String::as_str).collect::<Vec<_>>(), outcome.map_err(Failure::from)) {
+            match record(
+                context,
+                ACTION,
+                &target.arguments().iter().map(String::as_str).collect::<Vec<_>>(),
+                outcome.map_err(Failure::from),
+            ) {
                 Ok(of_it) => erased.push((target, of_it)),
                 Err(failure) => kept.push((target, failure)),
             }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use pmk_core::FrontName;
+
 use super::{
     archives::{found, say},
     escalations::marker,
@@ -141,7 +143,10 @@ async fn what_is_not_answered_yet_is_not_erased_and_what_is_parked_is() {
     store.park(waits, "a test", vec![], NOW).await.unwrap();
     assert_eq!(erase(&store, "U1").await, Err(refused), "the person does not know it yet");
     store.parked_told(waits).await.unwrap();
-    assert_eq!(erase(&store, "U1").await, Ok(ErasedOfPerson::Messages(ErasedMessages { messages: 2, parked: 1, ..ErasedMessages::default() })));
+    assert_eq!(
+        erase(&store, "U1").await,
+        Ok(ErasedOfPerson::Messages(ErasedMessages { messages: 2, parked: 1, ..ErasedMessages::default() }))
+    );
     assert_eq!(columns_with(&home, "zebra"), []);
     assert_eq!(store.parked().await.unwrap().len(), 0);
 }
@@ -214,8 +219,7 @@ async fn what_a_contact_has_said_about_a_question_that_waits_goes_with_their_con
         remark("U1", "or another zebra?", None),
         remark("U2", "the giraffe", None),
     ];
-    let escalation =
-        Some(EscalationUpdate::Asked(FrontName::Slack, Marker { exchange, ..marker(&["U1", "U2"]) }));
+    let escalation = Some(EscalationUpdate::Asked(FrontName::Slack, Marker { exchange, ..marker(&["U1", "U2"]) }));
     store.record(asked.turn, Recorded { escalation, ..recorded("which?", "forwarded") }, NOW).await.unwrap();
     store.finish(asked.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     let texts = async || -> Vec<String> {
