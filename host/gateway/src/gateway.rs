@@ -18,7 +18,7 @@ use crate::{
     policies::experiment::{live, signals},
     presence::FoundIntake,
     services::Services,
-    store::{Parked, VerdictSource},
+    store::{Parked, Verdict},
     turn,
 };
 
@@ -26,22 +26,18 @@ mod aging;
 mod changes;
 mod deaf;
 mod found;
-mod judged;
 mod learnt;
 mod looks;
 mod notice;
 mod parked;
 mod presses;
-mod proposal;
-mod verdict;
-mod word;
-
-use found::Found;
-use judged::VerdictOutcome;
-use looks::Looks;
-use presses::Presses;
+mod verdicts;
 
 use changes::ReactionCommand;
+use found::Found;
+use looks::Looks;
+use presses::Presses;
+use verdicts::VerdictOutcome;
 
 /// Takes in what people say and do, and has it answered.
 pub struct Gateway {
@@ -172,7 +168,8 @@ impl FrontIntake {
             return Ok(changes::react(&self.services, &self.dispatcher, wish, reaction).await?);
         }
         let is_counted = signals::react(&self.services.store, reaction, self.services.now_ms()).await;
-        Ok(match word::judge(&self.services, &self.dispatcher, reaction, VerdictSource::Reaction).await? {
+        let Some(verdict) = Verdict::of_reaction(reaction) else { return Ok(is_counted) };
+        Ok(match verdicts::judge(&self.services, &self.dispatcher, &verdict).await? {
             VerdictOutcome::NotAwaited => is_counted,
             VerdictOutcome::Kept(_) => {
                 self.pressed.notify_one();
@@ -181,15 +178,17 @@ impl FrontIntake {
             VerdictOutcome::Shown(place, text) => {
                 // In a task of its own, because Slack waits for the acknowledgement meanwhile.
                 let (showing, ts) = (Arc::clone(&self.services), reaction.ts.clone());
-                self.services.tasks.spawn(async move { word::show(&showing, &place, &ts, text).await });
+                self.services.tasks.spawn(async move { verdicts::show(&showing, &place, &ts, text).await });
                 true
             }
             VerdictOutcome::Unreadable(text) => {
                 let place = ReplyTo { channel: reaction.channel.clone(), thread_ts: None };
-                word::whisper(&self.services, reaction.user.clone(), place, text);
+                verdicts::whisper(&self.services, reaction.user.clone(), place, text);
                 true
             }
-            VerdictOutcome::NotTheirs | VerdictOutcome::Taken | VerdictOutcome::Known(_) => true,
+            VerdictOutcome::NotTheirs | VerdictOutcome::Taken | VerdictOutcome::Failed | VerdictOutcome::Known(_) => {
+                true
+            }
         })
     }
 

@@ -3,17 +3,19 @@
 
 use std::{sync::Arc, time::Duration};
 
-use pmk_system::error::Failure;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::{changes, judged::VerdictOutcome, verdict, word};
+use super::{
+    changes,
+    verdicts::{self, VerdictOutcome},
+};
 use crate::{
     chat::{Choice, Press, ReplyTo},
     dispatch::Dispatcher,
     policies::experiment::signals,
     services::Services,
-    store::{JudgedAtom, Pressed, RegenerateOutcome, RegenerateTrigger, StoreError, VerdictSource},
+    store::{JudgedAtom, Pressed, RegenerateOutcome, RegenerateTrigger, StoreError, Verdict},
 };
 
 /// The pauses before a failed press is retried; the first one also applies to a press whose message is not known yet.
@@ -101,9 +103,9 @@ async fn take(
     Pressed { number, press, shows, atom }: Pressed,
 ) -> Result<(), StoreError> {
     if let Some(text) = shows {
-        match atom {
+        match atom.zip(Verdict::of_press(number, &press)) {
             // Judged, perhaps before a crash; it is unknown whether the verdict was carried out.
-            Some(atom) => carry_out(services, number, press, text, atom),
+            Some((atom, verdict)) => carry_out(services, number, press, text, (verdict, atom)),
             None => show(services, number, press, text),
         }
         return Ok(());
@@ -126,15 +128,13 @@ async fn heed(
     patience: Patience,
 ) -> Result<Option<VerdictOutcome>, StoreError> {
     let may_be_ours = patience.is_left() || services.store.is_delivering_to(&press.channel).await?;
-    let judged = match press.choice {
-        Choice::Like | Choice::Dislike => {
-            match signals::react(&services.store, &press.reaction(), services.now_ms()).await {
-                true => VerdictOutcome::Taken,
-                false => VerdictOutcome::NotAwaited,
-            }
-        }
-        Choice::Yes | Choice::No => judge(services, dispatcher, number, press).await,
-        Choice::Again => again(services, dispatcher, press).await?,
+    let judged = match Verdict::of_press(number, press) {
+        Some(verdict) => judge(services, dispatcher, &verdict).await,
+        None if press.choice == Choice::Again => again(services, dispatcher, press).await?,
+        None => match signals::react(&services.store, &press.reaction(), services.now_ms()).await {
+            true => VerdictOutcome::Taken,
+            false => VerdictOutcome::NotAwaited,
+        },
     };
     Ok((!matches!(judged, VerdictOutcome::NotAwaited) || !may_be_ours).then_some(judged))
 }
@@ -187,7 +187,7 @@ async fn settle(services: &Arc<Services>, number: i64, press: Press, judged: Ver
         }
         (VerdictOutcome::NotAwaited, Choice::Again) => whisper(services, press, messages.nothing_again()),
         (VerdictOutcome::NotAwaited, _) => whisper(services, press, messages.not_awaited()),
-        (VerdictOutcome::Taken, _) => {}
+        (VerdictOutcome::Taken | VerdictOutcome::Failed, _) => {}
     }
     services.store.press_done(number).await
 }
@@ -208,23 +208,22 @@ async fn again(
         Err(error) if error.is_passing() => Err(error),
         Err(error) => {
             tracing::error!(%error, "cannot ask a question again");
-            Ok(VerdictOutcome::Taken)
+            Ok(VerdictOutcome::Failed)
         }
     }
 }
 
 /// Does what a yes or no asks for. If that keeps failing, it is given up: the buttons are still there.
-async fn judge(services: &Arc<Services>, dispatcher: &Arc<Dispatcher>, number: i64, press: &Press) -> VerdictOutcome {
+async fn judge(services: &Arc<Services>, dispatcher: &Arc<Dispatcher>, verdict: &Verdict) -> VerdictOutcome {
     let mut waits = WAITS.into_iter();
     loop {
-        let said_by = VerdictSource::Press(number);
-        let error: Failure = match word::judge(services, dispatcher, &press.reaction(), said_by).await {
+        let error = match verdicts::judge(services, dispatcher, verdict).await {
             Ok(judged) => return judged,
             Err(error) => error,
         };
         let Some(wait) = waits.next() else {
             tracing::error!(error = error.message(), "cannot handle a pressed button");
-            return VerdictOutcome::Taken;
+            return VerdictOutcome::Failed;
         };
         tracing::warn!(error = error.message(), "retrying a pressed button");
         tokio::time::sleep(wait).await;
@@ -232,12 +231,17 @@ async fn judge(services: &Arc<Services>, dispatcher: &Arc<Dispatcher>, number: i
 }
 
 /// Carries out a stored verdict and shows it, in a task of its own. If that fails, it is done after the next start.
-fn carry_out(services: &Arc<Services>, number: i64, press: Press, text: String, atom: JudgedAtom) {
+fn carry_out(
+    services: &Arc<Services>,
+    number: i64,
+    press: Press,
+    text: String,
+    (verdict, atom): (Verdict, JudgedAtom),
+) {
     let doing = Arc::clone(services);
     services.tasks.spawn(async move {
         let judging = doing.judging.lock(&press.channel).await;
-        let (actor, yes) = (press.user.clone(), press.choice == Choice::Yes);
-        match verdict::carry_out(&doing, number, actor, yes, atom).await {
+        match verdicts::carry_out(&doing, number, &verdict, atom).await {
             Ok(()) => {
                 drop(judging);
                 show(&doing, number, press, text);
@@ -255,7 +259,7 @@ fn show(services: &Arc<Services>, number: i64, press: Press, text: String) {
     let showing = Arc::clone(services);
     services.tasks.spawn(async move {
         let place = place(&press);
-        if !word::show(&showing, &place, &press.ts, text).await {
+        if !verdicts::show(&showing, &place, &press.ts, text).await {
             return;
         }
         while let Err(error) = showing.store.press_done(number).await {
@@ -276,7 +280,7 @@ fn show(services: &Arc<Services>, number: i64, press: Press, text: String) {
 /// Tells only the person who pressed.
 fn whisper(services: &Arc<Services>, press: Press, text: String) {
     let place = place(&press);
-    word::whisper(services, press.user, place, text);
+    verdicts::whisper(services, press.user, place, text);
 }
 
 fn place(press: &Press) -> ReplyTo {
