@@ -50,6 +50,7 @@ mod worker;
 mod tests;
 
 pub use batch::{Batch, GivenUp};
+pub use intake::Arrival;
 pub use stuck::TurnFailure;
 
 use queues::{EnqueueOutcome, QueuedMessage, Queues};

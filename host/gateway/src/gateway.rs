@@ -12,7 +12,7 @@ use crate::{
     chat::{
         Accepted, Addressing, Change, Choice, Inbound, Invocation, Notice, Press, Reaction, ReplyTo, ThreadMessage,
     },
-    dispatch::{Batch, Dispatcher, TurnFailure, Turns},
+    dispatch::{Arrival, Batch, Dispatcher, TurnFailure, Turns},
     front::{FrontError, Intake},
     ledger::TaggedEvent,
     policies::experiment::{live, signals},
@@ -197,7 +197,7 @@ impl FrontIntake {
         if changes::stop_by_word_in_thread(&self.services, &self.dispatcher, &word).await? {
             return Ok(Some(Accepted::New));
         }
-        Ok(self.dispatcher.hear(word).await?)
+        Ok(self.dispatcher.hear(word, Arrival::Fresh).await?)
     }
 }
 
@@ -207,7 +207,7 @@ impl Intake for FrontIntake {
         if changes::stop_by_word(&self.services, &self.dispatcher, &message).await? {
             return Ok(Accepted::New);
         }
-        Ok(self.dispatcher.take_in(message).await?)
+        Ok(self.dispatcher.take_in(message, Arrival::Fresh).await?)
     }
 
     async fn hear(&self, word: ThreadMessage) -> Result<Option<Accepted>, Failure> {

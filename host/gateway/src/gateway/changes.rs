@@ -6,7 +6,7 @@ use std::{future::Future, sync::Arc};
 use crate::{
     access::authorization::Action,
     chat::{Accepted, Addressing, Change, Edit, Inbound, ReactedAuthor, Reaction, ThreadMessage, says_stop},
-    dispatch::Dispatcher,
+    dispatch::{Arrival, Dispatcher},
     ids::InboxId,
     ledger::report::TurnReport,
     services::Services,
@@ -94,9 +94,9 @@ async fn take_in(
     match edit.manner.clone() {
         // A person who mentions the bot by an edit is followed like anybody else.
         Some(manner) if services.people.may_hear(&message.user) => {
-            dispatcher.hear(ThreadMessage { message, manner }).await
+            dispatcher.hear(ThreadMessage { message, manner }, Arrival::Fresh).await
         }
-        _ => dispatcher.take_in(message).await.map(Some),
+        _ => dispatcher.take_in(message, Arrival::Fresh).await.map(Some),
     }
 }
 

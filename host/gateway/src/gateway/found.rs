@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use super::changes;
 use crate::{
     chat::{Accepted, Inbound, ThreadMessage},
-    dispatch::Dispatcher,
+    dispatch::{Arrival, Dispatcher},
     presence::FoundIntake,
     services::Services,
     store::StoreError,
@@ -25,13 +25,13 @@ impl FoundIntake for Found {
         if changes::stop_by_word(&self.services, &self.dispatcher, &message).await? {
             return Ok(Accepted::New);
         }
-        self.dispatcher.take_in_missed(message).await
+        self.dispatcher.take_in(message, Arrival::ReadBack).await
     }
 
     async fn hear(&self, word: ThreadMessage) -> Result<Option<Accepted>, StoreError> {
         if changes::stop_by_word_in_thread(&self.services, &self.dispatcher, &word).await? {
             return Ok(Some(Accepted::New));
         }
-        self.dispatcher.hear_missed(word).await
+        self.dispatcher.hear(word, Arrival::ReadBack).await
     }
 }

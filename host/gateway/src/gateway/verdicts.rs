@@ -17,7 +17,7 @@ use pmk_system::error::Failure;
 use super::changes::whole;
 use crate::{
     chat::{MessageBody, ReplyTo},
-    dispatch::Dispatcher,
+    dispatch::{Arrival, Dispatcher},
     front::{Delivery, FrontError},
     ledger::Event,
     services::Services,
@@ -95,12 +95,12 @@ async fn judge_proposal(
     }
     match judged {
         ProposalVerdict::Confirmed(confirmation) => {
-            dispatcher.take_in(*confirmation).await?;
+            dispatcher.take_in(*confirmation, Arrival::Fresh).await?;
             Ok(VerdictOutcome::Taken)
         }
         ProposalVerdict::Meant(answer) => {
             let place = answer.reply_to.clone();
-            dispatcher.take_in(*answer).await?;
+            dispatcher.take_in(*answer, Arrival::Fresh).await?;
             Ok(VerdictOutcome::Shown(place, services.messages.answer_taken()))
         }
         _ => Ok(VerdictOutcome::NotTheirs),
