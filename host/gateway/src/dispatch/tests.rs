@@ -11,6 +11,7 @@ use super::*;
 use crate::{
     chat::{Accepted, Attachments, Inbound, ReplyTo},
     config::QueueMode,
+    exchange::GivenUp,
     ids::{InboxId, TurnId},
     ledger::{Event, InExperiment, Tags},
     store::{BeginOutcome, Hold},

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     chat::MessageBody,
-    dispatch::GivenUp,
+    exchange::GivenUp,
     front::settled::unfenced,
     ledger::{TaggedEvent, Tags, report::TurnReport},
     services::Services,

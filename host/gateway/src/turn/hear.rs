@@ -18,7 +18,7 @@ use pmk_models::{Meter, Request, Stop};
 
 use crate::{
     chat::MessageBody,
-    dispatch::{Batch, GivenUp},
+    dispatch::Batch,
     escalation::{EscalationRemark, Marker, Reading, Word, reading},
     ledger::{Event, TaggedEvent, Tags},
     services::Services,
@@ -106,18 +106,14 @@ async fn read(
     let journal = Journal::new(Tags::default());
     let classified = async { Ok(classify(services, &journal, turn, marker, &told.text).await) };
     let reading = unless(&batch.interrupted(), pin!(classified)).await?;
-    let earlier = batch.take_given_up();
-    let mut events = GivenUp::lasting(earlier.events);
+    let mut events = batch.take_lasting_events();
     events.extend(journal.take());
     match services.store.read_as(turn, &reading, events.clone(), services.now_ms()).await {
         Err(StoreError::Changed) => {
-            batch.give_up(GivenUp { events: GivenUp::lasting(events), ..earlier });
+            batch.put_back_events(events);
             Err(StoreError::Changed.into())
         }
-        kept => {
-            batch.give_up(GivenUp { events: vec![], ..earlier });
-            Ok(kept.map(|()| reading)?)
-        }
+        kept => Ok(kept.map(|()| reading)?),
     }
 }
 
