@@ -3,6 +3,7 @@
 
 use icu_normalizer::ComposingNormalizerBorrowed;
 use pmk_core::{Place, SessionKey};
+use pmk_knowledge::reaction::ReactionVerdict;
 use serde::{Deserialize, Serialize};
 
 mod attached;
@@ -242,6 +243,15 @@ impl Choice {
         Choice::ALL.into_iter().find(|choice| choice.name() == name)
     }
 
+    /// Returns the yes or no that it means.
+    pub const fn verdict(self) -> Option<ReactionVerdict> {
+        match self {
+            Choice::Yes => Some(ReactionVerdict::Approve),
+            Choice::No => Some(ReactionVerdict::Reject),
+            Choice::Like | Choice::Dislike | Choice::Again => None,
+        }
+    }
+
     /// Returns the reaction with the same meaning, by Slack's name of the emoji.
     const fn reaction(self) -> &'static str {
         match self {
@@ -250,6 +260,15 @@ impl Choice {
             Choice::Yes => "white_check_mark",
             Choice::No => "x",
             Choice::Again => "repeat",
+        }
+    }
+}
+
+impl From<ReactionVerdict> for Choice {
+    fn from(verdict: ReactionVerdict) -> Choice {
+        match verdict {
+            ReactionVerdict::Approve => Choice::Yes,
+            ReactionVerdict::Reject => Choice::No,
         }
     }
 }

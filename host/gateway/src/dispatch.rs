@@ -49,7 +49,8 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
-pub use batch::{Batch, GivenUp};
+pub use batch::{AnswerSoFar, Batch};
+pub use intake::Arrival;
 pub use stuck::TurnFailure;
 
 use queues::{EnqueueOutcome, QueuedMessage, Queues};

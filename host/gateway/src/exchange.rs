@@ -10,6 +10,7 @@ mod base;
 pub(crate) mod budget;
 pub(crate) mod call;
 mod compact;
+mod given_up;
 mod invariants;
 pub(crate) mod material;
 mod ports;
@@ -31,6 +32,7 @@ use crate::{
     preambles::Preamble,
 };
 
+pub use given_up::GivenUp;
 pub(crate) use ports::{AdminAlert, Ports, Sent, SummaryInput, ToolSupport};
 use trial::Trial;
 use window::Window;

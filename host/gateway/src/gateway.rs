@@ -12,41 +12,36 @@ use crate::{
     chat::{
         Accepted, Addressing, Change, Choice, Inbound, Invocation, Notice, Press, Reaction, ReplyTo, ThreadMessage,
     },
-    dispatch::{Batch, Dispatcher, TurnFailure, Turns},
+    dispatch::{Arrival, Batch, Dispatcher, TurnFailure, Turns},
     front::{FrontError, Intake},
     ledger::TaggedEvent,
     policies::experiment::{live, signals},
     presence::FoundIntake,
     services::Services,
-    store::{Parked, VerdictSource},
+    store::{Parked, Verdict},
     turn,
 };
 
 mod aging;
 mod changes;
 mod deaf;
-mod found;
-mod judged;
+mod handler;
 mod learnt;
 mod looks;
 mod notice;
 mod parked;
 mod presses;
-mod proposal;
-mod verdict;
-mod word;
-
-use found::Found;
-use judged::VerdictOutcome;
-use looks::Looks;
-use presses::Presses;
+mod verdicts;
 
 use changes::ReactionCommand;
+use handler::Handler;
+use looks::Looks;
+use presses::Presses;
+use verdicts::VerdictOutcome;
 
 /// Takes in what people say and do, and has it answered.
 pub struct Gateway {
-    services: Arc<Services>,
-    dispatcher: Arc<Dispatcher>,
+    handler: Handler,
 }
 
 impl Gateway {
@@ -56,17 +51,17 @@ impl Gateway {
         let (store, queue, tasks) = (services.store.clone(), services.config.queue, services.tasks.clone());
         let dispatcher = Dispatcher::new(services.clock.clone(), turns, store, queue, tasks, services.stop.clone());
         services.hand_in_to(&dispatcher);
-        Gateway { services: Arc::clone(services), dispatcher }
+        Gateway { handler: Handler { services: Arc::clone(services), dispatcher } }
     }
 
     /// Returns the dispatcher, which runs the turns.
     pub fn dispatcher(&self) -> &Arc<Dispatcher> {
-        &self.dispatcher
+        &self.handler.dispatcher
     }
 
     /// Returns what takes in messages that are found by reading back.
     pub fn found(&self) -> Arc<dyn FoundIntake> {
-        Arc::new(Found { services: Arc::clone(&self.services), dispatcher: Arc::clone(&self.dispatcher) })
+        Arc::new(self.handler.clone())
     }
 
     /// Continues what an earlier run left unfinished, takes messages in until the front's input ends or the
@@ -76,16 +71,16 @@ impl Gateway {
     /// The front or the store cannot go on.
     pub async fn run(&self) -> Result<(), Failure> {
         panics::note_places();
-        let Gateway { services, dispatcher } = self;
+        let Handler { services, dispatcher } = &self.handler;
         services.experiment.follow().await;
         let sweeping = dispatcher.start().await?;
         let following = tokio::spawn(live::keep_following(Arc::clone(&services.experiment)));
         let adopting = tokio::spawn(learnt::keep_adopting(Arc::clone(services)));
         let aging = tokio::spawn(aging::keep_erasing(Arc::clone(services)));
-        let (presses, over) = (Presses::new(services, dispatcher), services.stop.child_token());
+        let (presses, over) = (Presses::new(&self.handler), services.stop.child_token());
         let pressed = presses.news();
         let pressing = tokio::spawn(presses.keep_taking(over.clone()));
-        let door = FrontIntake { services: Arc::clone(services), dispatcher: Arc::clone(dispatcher), pressed };
+        let door = FrontIntake { handler: self.handler.clone(), pressed };
         // As a task of its own: polled by the thread that waits for the end, it would be woken again and again by the
         // others. The task is aborted if the waiting future is dropped.
         let (front, stop) = (Arc::clone(&services.front), services.stop.clone());
@@ -128,7 +123,7 @@ impl Gateway {
     /// Waits until this host of a shared database has received nothing from the front for so long, while another host
     /// does receive, that it must end. Waits forever if that does not happen.
     pub async fn cut_off(&self) -> Failure {
-        deaf::until_others_hear_alone(Arc::clone(&self.services)).await;
+        deaf::until_others_hear_alone(Arc::clone(&self.handler.services)).await;
         Failure::new("this host can no longer reach Slack, but another one can")
             .hint("the other hosts answer what it was working on; start it again once its network works")
     }
@@ -158,8 +153,7 @@ impl Turns for Answering {
 
 /// The intake to which the front passes what people say and do.
 struct FrontIntake {
-    services: Arc<Services>,
-    dispatcher: Arc<Dispatcher>,
+    handler: Handler,
     /// Notified when a button was pressed.
     pressed: Arc<Notify>,
 }
@@ -169,10 +163,11 @@ impl FrontIntake {
     /// anything known.
     async fn heed(&self, wish: Option<ReactionCommand>, reaction: &Reaction) -> Result<bool, Failure> {
         if let Some(wish) = wish {
-            return Ok(changes::react(&self.services, &self.dispatcher, wish, reaction).await?);
+            return Ok(self.handler.heed(wish, reaction).await?);
         }
-        let is_counted = signals::react(&self.services.store, reaction, self.services.now_ms()).await;
-        Ok(match word::judge(&self.services, &self.dispatcher, reaction, VerdictSource::Reaction).await? {
+        let is_counted = signals::react(&self.handler.services.store, reaction, self.handler.services.now_ms()).await;
+        let Some(verdict) = Verdict::of_reaction(reaction) else { return Ok(is_counted) };
+        Ok(match self.handler.judge(&verdict).await? {
             VerdictOutcome::NotAwaited => is_counted,
             VerdictOutcome::Kept(_) => {
                 self.pressed.notify_one();
@@ -180,40 +175,31 @@ impl FrontIntake {
             }
             VerdictOutcome::Shown(place, text) => {
                 // In a task of its own, because Slack waits for the acknowledgement meanwhile.
-                let (showing, ts) = (Arc::clone(&self.services), reaction.ts.clone());
-                self.services.tasks.spawn(async move { word::show(&showing, &place, &ts, text).await });
+                let (showing, ts) = (self.handler.clone(), reaction.ts.clone());
+                self.handler.services.tasks.spawn(async move { showing.show_result(&place, &ts, text).await });
                 true
             }
             VerdictOutcome::Unreadable(text) => {
                 let place = ReplyTo { channel: reaction.channel.clone(), thread_ts: None };
-                word::whisper(&self.services, reaction.user.clone(), place, text);
+                self.handler.whisper(reaction.user.clone(), place, text);
                 true
             }
-            VerdictOutcome::NotTheirs | VerdictOutcome::Taken | VerdictOutcome::Known(_) => true,
+            VerdictOutcome::NotTheirs | VerdictOutcome::Taken | VerdictOutcome::Failed | VerdictOutcome::Known(_) => {
+                true
+            }
         })
-    }
-
-    /// Handles what an authorized person says in a thread: a stop word that is for the bot, or a message.
-    async fn heard(&self, word: ThreadMessage) -> Result<Option<Accepted>, Failure> {
-        if changes::stop_by_word_in_thread(&self.services, &self.dispatcher, &word).await? {
-            return Ok(Some(Accepted::New));
-        }
-        Ok(self.dispatcher.hear(word).await?)
     }
 }
 
 #[async_trait]
 impl Intake for FrontIntake {
     async fn accept(&self, message: Inbound) -> Result<Accepted, Failure> {
-        if changes::stop_by_word(&self.services, &self.dispatcher, &message).await? {
-            return Ok(Accepted::New);
-        }
-        Ok(self.dispatcher.take_in(message).await?)
+        Ok(self.handler.take_in(message, Arrival::Fresh).await?)
     }
 
     async fn hear(&self, word: ThreadMessage) -> Result<Option<Accepted>, Failure> {
         if self.may_hear(&word.message.user) {
-            return self.heard(word).await;
+            return Ok(self.handler.take_in_thread(word, Arrival::Fresh).await?);
         }
         // A blocked person neither continues a thread nor keeps others from continuing it. Their question is refused in
         // its turn, and that is noted.
@@ -224,11 +210,11 @@ impl Intake for FrontIntake {
     }
 
     fn may_hear(&self, person: &str) -> bool {
-        self.services.people.may_hear(person)
+        self.handler.services.people.may_hear(person)
     }
 
     async fn change(&self, change: Change) -> Result<(), Failure> {
-        Ok(changes::take(&self.services, &self.dispatcher, change).await?)
+        Ok(self.handler.change(change).await?)
     }
 
     async fn react(&self, reaction: Reaction) -> Result<(), Failure> {
@@ -240,10 +226,10 @@ impl Intake for FrontIntake {
             // Most reactions have no meaning here.
             None => return Ok(()),
         };
-        if !self.services.people.may(&reaction.user, action, Some(&reaction.channel)).is_allowed() {
+        if !self.handler.services.people.may(&reaction.user, action, Some(&reaction.channel)).is_allowed() {
             return Ok(());
         }
-        let mut looks = Looks::at(&self.services, &reaction).await?;
+        let mut looks = Looks::at(&self.handler.services, &reaction).await?;
         while !self.heed(wish, &reaction).await? {
             if !looks.again().await? {
                 break;
@@ -258,20 +244,20 @@ impl Intake for FrontIntake {
             Choice::Yes | Choice::No => Action::Judge,
             Choice::Again => Action::Again,
         };
-        if self.services.people.may(&press.user, action, Some(&press.channel)).is_allowed() {
-            self.services.store.press(&press).await?;
+        if self.handler.services.people.may(&press.user, action, Some(&press.channel)).is_allowed() {
+            self.handler.services.store.press(&press).await?;
             self.pressed.notify_one();
         }
         Ok(())
     }
 
     fn invoke(&self, Invocation { user, channel }: Invocation) {
-        if self.services.people.may(&user, Action::Interact, channel.as_deref()).is_allowed() {
+        if self.handler.services.people.may(&user, Action::Interact, channel.as_deref()).is_allowed() {
             tracing::debug!(user, "nothing here handles a click");
         }
     }
 
     fn notice(&self, notice: Notice) {
-        notice::take(&self.services, notice);
+        notice::take(&self.handler.services, notice);
     }
 }

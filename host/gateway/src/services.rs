@@ -19,7 +19,7 @@ use crate::{
     chat::Inbound,
     config::{Config, WatchedConfig},
     directive::AvailableDirectives,
-    dispatch::Dispatcher,
+    dispatch::{Arrival, Dispatcher},
     front::{Front, progress},
     ledger::Ledger,
     messages::Messages,
@@ -208,7 +208,7 @@ impl Services {
     /// The message was not stored.
     pub(crate) async fn take_in(&self, message: Inbound) -> Result<(), StoreError> {
         match self.intake.get().and_then(Weak::upgrade) {
-            Some(dispatcher) => dispatcher.take_in(message).await.map(drop),
+            Some(dispatcher) => dispatcher.take_in(message, Arrival::Fresh).await.map(drop),
             // The gateway is ending: the message is found in the inbox at the next start.
             None => self.store.accept(&message, self.now_ms()).await.map(drop),
         }

@@ -132,7 +132,7 @@ pub use parking::{Parked, Unparked};
 pub use person::{ErasedMessages, ErasedOfPerson, WrittenIn};
 pub use place::Place;
 pub use presence::{Announce, DmUser, MissedConversation, Outage, Telling, UnannouncedOutage, Unread};
-pub use presses::{JudgedAtom, Pressed, VerdictSource};
+pub use presses::{JudgedAtom, Pressed, Verdict, VerdictSource};
 pub use proposals::{Ends, Proposal, ProposalVerdict, is_meant};
 pub use receipt::{Before, Budget, Calibrated, Decider, Digest, FoundAtom, Layer, Plan, Receipt, Receipts, Reference};
 pub use receipts::Replayable;

@@ -52,7 +52,7 @@ mod work;
 
 use std::{
     pin::{Pin, pin},
-    sync::{Arc, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
 };
 
 use crate::{
@@ -109,12 +109,12 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
             Admission::Ask(turn) => batch_of_talk.push((inbox, turn)),
         }
     }
-    let said = std::mem::take(&mut *batch.said().lock().unwrap_or_else(PoisonError::into_inner));
+    let said = batch.take_said();
     if !off.is_empty() {
         let mut given_up = batch.take_given_up();
         if let Err(error) = Box::pin(called_off::end(services, off, &said, &mut given_up)).await {
             // The next attempt ends them with what there was.
-            *batch.said().lock().unwrap_or_else(PoisonError::into_inner) = said;
+            batch.restore_said(said);
             batch.give_up(given_up);
             return Err(error);
         }

@@ -2,7 +2,7 @@
 
 use super::atom::{Atom, Status};
 
-/// A verdict on an atom.
+/// A verdict on an atom, or another yes or no by reaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReactionVerdict {
     /// It may be shown to others.
@@ -22,34 +22,25 @@ impl ReactionVerdict {
     }
 }
 
-/// What to do about a reaction.
+/// Whether a verdict counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Make the atom visible to retrieval.
-    Approve,
-    /// Delete its file. The contributor may withdraw even an approved answer.
-    Reject,
+    /// It is to be carried out. The contributor may withdraw even an approved answer.
+    Counts,
     /// Only the person who gave the answer may judge it; nothing is done.
     NotTheContributor,
     /// It is approved already; nothing is done.
     AlreadyApproved,
-    /// It was rejected, or its file deleted; nothing is done.
-    Gone,
-    /// The emoji is not a verdict.
-    NotAVerdict,
 }
 
-/// Decides about a reaction to a notice. `atom` is the atom that the notice is about, `None` if it no longer exists.
-pub fn decide(atom: Option<&Atom>, reactor: &str, reaction: &str) -> Decision {
-    let Some(verdict) = ReactionVerdict::of_reaction(reaction) else { return Decision::NotAVerdict };
-    let Some(Atom { meta, .. }) = atom else { return Decision::Gone };
+/// Decides about a verdict that this person gives on an atom.
+pub fn decide(Atom { meta, .. }: &Atom, reactor: &str, verdict: ReactionVerdict) -> Decision {
     if reactor.is_empty() || reactor != meta.source.contributor_user_id {
         return Decision::NotTheContributor;
     }
     match (verdict, meta.status) {
-        (ReactionVerdict::Approve, Status::Pending) => Decision::Approve,
         (ReactionVerdict::Approve, Status::Approved) => Decision::AlreadyApproved,
-        (ReactionVerdict::Reject, _) => Decision::Reject,
+        (ReactionVerdict::Approve, Status::Pending) | (ReactionVerdict::Reject, _) => Decision::Counts,
     }
 }
 
@@ -63,20 +54,30 @@ mod tests {
         let pending = atom("erp", "q", "a");
         let mut approved = pending.clone();
         approved.approve();
-        for (atom, reactor, reaction, expected) in [
-            (Some(&pending), "U_IT", "white_check_mark", Decision::Approve),
-            (Some(&pending), "U_IT", "✅", Decision::Approve),
-            (Some(&pending), "U_IT", "x", Decision::Reject),
-            (Some(&pending), "U_OTHER", "white_check_mark", Decision::NotTheContributor),
-            (Some(&pending), "U_OTHER", "x", Decision::NotTheContributor),
-            (Some(&pending), "", "x", Decision::NotTheContributor),
-            (Some(&pending), "U_IT", "eyes", Decision::NotAVerdict),
-            (Some(&approved), "U_IT", "white_check_mark", Decision::AlreadyApproved),
-            (Some(&approved), "U_IT", ":x:", Decision::Reject),
-            (None, "U_IT", "white_check_mark", Decision::Gone),
-            (None, "U_IT", "x", Decision::Gone),
+        let (yes, no) = (ReactionVerdict::Approve, ReactionVerdict::Reject);
+        for (atom, reactor, verdict, expected) in [
+            (&pending, "U_IT", yes, Decision::Counts),
+            (&pending, "U_IT", no, Decision::Counts),
+            (&pending, "U_OTHER", yes, Decision::NotTheContributor),
+            (&pending, "U_OTHER", no, Decision::NotTheContributor),
+            (&pending, "", no, Decision::NotTheContributor),
+            (&approved, "U_IT", yes, Decision::AlreadyApproved),
+            (&approved, "U_IT", no, Decision::Counts),
         ] {
-            assert_eq!(decide(atom, reactor, reaction), expected, "{reactor} {reaction}");
+            assert_eq!(decide(atom, reactor, verdict), expected, "{reactor} {verdict:?}");
+        }
+    }
+
+    #[test]
+    fn a_verdict_is_said_by_few_reactions() {
+        for (reaction, expected) in [
+            ("white_check_mark", Some(ReactionVerdict::Approve)),
+            ("✅", Some(ReactionVerdict::Approve)),
+            ("x", Some(ReactionVerdict::Reject)),
+            (":x:", Some(ReactionVerdict::Reject)),
+            ("eyes", None),
+        ] {
+            assert_eq!(ReactionVerdict::of_reaction(reaction), expected, "{reaction}");
         }
     }
 
@@ -84,6 +85,6 @@ mod tests {
     fn an_atom_without_contributor_cannot_be_judged_by_reaction() {
         let mut anonymous = atom("erp", "q", "a");
         anonymous.meta.source.contributor_user_id.clear();
-        assert_eq!(decide(Some(&anonymous), "", "x"), Decision::NotTheContributor);
+        assert_eq!(decide(&anonymous, "", ReactionVerdict::Reject), Decision::NotTheContributor);
     }
 }

@@ -2,12 +2,11 @@
 //! meanwhile.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use pmk_core::SessionKey;
-use pmk_models::Usage;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -16,50 +15,26 @@ use super::{
 };
 use crate::{
     config::{QueueConfig, QueueMode},
-    exchange::Cut,
+    exchange::GivenUp,
     ids::InboxId,
-    ledger::{Event, TaggedEvent},
-    store::TurnOutcome,
+    ledger::TaggedEvent,
 };
 
 /// How often newly arriving messages may delay an answer.
 const MAX_DEBOUNCES: usize = 10;
 
-/// The results of an abandoned attempt. If its messages are not retried, all of it counts; otherwise only model usage,
-/// overflow refusals and what was removed.
-#[derive(Clone, Debug, Default)]
-pub struct GivenUp {
-    pub usage: Usage,
-    pub outturn: TurnOutcome,
-    /// What it removed from the conversation; people are told with the answer.
-    pub cut: Option<Cut>,
-    /// Its ledger events that are not stored.
-    pub events: Vec<TaggedEvent>,
-}
+/// The model's answer so far. Clones share it.
+#[derive(Clone, Default)]
+pub struct AnswerSoFar(Arc<Mutex<String>>);
 
-impl GivenUp {
-    /// Returns the events of an attempt that stay true whatever later attempts do.
-    pub fn lasting(mut events: Vec<TaggedEvent>) -> Vec<TaggedEvent> {
-        events.retain(|tagged| {
-            matches!(
-                tagged.event,
-                Event::TokenUsage { .. }
-                    | Event::OverflowDetected { .. }
-                    | Event::ContextExceeded { .. }
-                    | Event::ContextSuspected { .. }
-            )
-        });
-        events
+impl AnswerSoFar {
+    /// Replaces it by a longer one.
+    pub fn set(&self, text: &str) {
+        text.clone_into(&mut self.lock());
     }
 
-    /// Adds the results of earlier attempts that still count.
-    fn after(mut self, earlier: GivenUp) -> GivenUp {
-        self.usage.add(earlier.usage);
-        self.cut = Cut::both(earlier.cut, self.cut);
-        // An overflow under another arm does not count against this one.
-        self.outturn.overflowed |= earlier.outturn.overflowed && earlier.outturn.tags == self.outturn.tags;
-        self.events.splice(0..0, GivenUp::lasting(earlier.events));
-        self
+    fn lock(&self) -> MutexGuard<'_, String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -67,7 +42,7 @@ impl GivenUp {
 pub struct Batch {
     key: SessionKey,
     ids: Vec<InboxId>,
-    said: Arc<Mutex<String>>,
+    said: AnswerSoFar,
     given_up: Mutex<GivenUp>,
     queues: Arc<Mutex<Queues>>,
 }
@@ -94,25 +69,49 @@ impl Batch {
         queues::lock(&self.queues).begins_at(&self.key, revision);
     }
 
-    /// Returns the model's answer so far; it outlives an attempt.
-    pub fn said(&self) -> &Arc<Mutex<String>> {
-        &self.said
+    /// Returns the model's answer so far, for whoever hears it grow; it outlives an attempt.
+    pub fn said(&self) -> AnswerSoFar {
+        self.said.clone()
+    }
+
+    /// Takes the model's answer so far.
+    pub fn take_said(&self) -> String {
+        std::mem::take(&mut self.said.lock())
+    }
+
+    /// Puts back what was [taken](Batch::take_said), for the next attempt.
+    pub fn restore_said(&self, said: String) {
+        *self.said.lock() = said;
     }
 
     /// Keeps the results of the current attempt, which is abandoned.
     pub fn give_up(&self, attempt: GivenUp) {
-        let mut given_up = self.given_up.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut given_up = self.lock_given_up();
         *given_up = attempt.after(std::mem::take(&mut given_up));
     }
 
     /// Takes the results of all abandoned attempts.
     pub fn take_given_up(&self) -> GivenUp {
-        std::mem::take(&mut self.given_up.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.lock_given_up())
     }
 
     /// Returns the results of an attempt, with what still counts of those before it.
     pub fn after_given_up(&self, attempt: GivenUp) -> GivenUp {
-        attempt.after(self.given_up.lock().unwrap_or_else(PoisonError::into_inner).clone())
+        attempt.after(self.lock_given_up().clone())
+    }
+
+    /// Takes the [lasting events](GivenUp::take_lasting_events) of all abandoned attempts.
+    pub fn take_lasting_events(&self) -> Vec<TaggedEvent> {
+        self.lock_given_up().take_lasting_events()
+    }
+
+    /// Puts events [back](GivenUp::put_back_events) that could not be stored.
+    pub fn put_back_events(&self, events: Vec<TaggedEvent>) {
+        self.lock_given_up().put_back_events(events);
+    }
+
+    fn lock_given_up(&self) -> MutexGuard<'_, GivenUp> {
+        self.given_up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds at most `most` messages that arrived since. They are done when the turn finishes, and queued again
@@ -153,7 +152,7 @@ impl Dispatcher {
         Some(Batch {
             key: key.clone(),
             ids,
-            said: Arc::default(),
+            said: AnswerSoFar::default(),
             given_up: Mutex::new(given_up),
             queues: Arc::clone(&self.queues),
         })

@@ -8,13 +8,13 @@ use crate::{
     store::{Pending, StoreError},
 };
 
-/// How a message was received.
-#[derive(Clone, Copy)]
-enum Way {
-    /// Delivered by the front.
-    Told,
-    /// Found by reading back.
-    Found,
+/// How a message has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// As news.
+    Fresh,
+    /// By reading back: it may have arrived before, longer ago than event ids are remembered.
+    ReadBack,
 }
 
 impl Dispatcher {
@@ -23,16 +23,11 @@ impl Dispatcher {
     ///
     /// # Errors
     /// The message was not stored.
-    pub async fn take_in(self: &Arc<Self>, message: Inbound) -> Result<Accepted, StoreError> {
-        self.spawn_taking(message, Way::Told).await
-    }
-
-    /// Does the same for a message found by reading back.
-    ///
-    /// # Errors
-    /// The message was not stored.
-    pub async fn take_in_missed(self: &Arc<Self>, message: Inbound) -> Result<Accepted, StoreError> {
-        self.spawn_taking(message, Way::Found).await
+    pub async fn take_in(self: &Arc<Self>, message: Inbound, arrival: Arrival) -> Result<Accepted, StoreError> {
+        let dispatcher = Arc::clone(self);
+        let taken = self.tasks.spawn(async move { dispatcher.store_and_enter(message, arrival).await });
+        // The task only fails if it panicked; then nothing is known to be stored.
+        taken.await.unwrap_or(Err(StoreError::Closed))
     }
 
     /// Takes in a message of a channel thread if it is for the bot; `None` if it is not. The work goes on if the caller
@@ -40,30 +35,18 @@ impl Dispatcher {
     ///
     /// # Errors
     /// The message was not stored, or it could not be determined whether it is for the bot.
-    pub async fn hear(self: &Arc<Self>, word: ThreadMessage) -> Result<Option<Accepted>, StoreError> {
-        self.spawn_hearing(word, Way::Told).await
-    }
-
-    /// Does the same for a message found by reading back.
-    ///
-    /// # Errors
-    /// As [`hear`](Dispatcher::hear).
-    pub async fn hear_missed(self: &Arc<Self>, word: ThreadMessage) -> Result<Option<Accepted>, StoreError> {
-        self.spawn_hearing(word, Way::Found).await
-    }
-
-    async fn spawn_hearing(self: &Arc<Self>, word: ThreadMessage, way: Way) -> Result<Option<Accepted>, StoreError> {
+    pub async fn hear(self: &Arc<Self>, word: ThreadMessage, arrival: Arrival) -> Result<Option<Accepted>, StoreError> {
         let dispatcher = Arc::clone(self);
-        let heard = self.tasks.spawn(async move { dispatcher.rule_on(word, way).await });
+        let heard = self.tasks.spawn(async move { dispatcher.rule_on(word, arrival).await });
         heard.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    async fn rule_on(self: &Arc<Self>, word: ThreadMessage, way: Way) -> Result<Option<Accepted>, StoreError> {
+    async fn rule_on(self: &Arc<Self>, word: ThreadMessage, arrival: Arrival) -> Result<Option<Accepted>, StoreError> {
         let ThreadMessage { message, manner } = word;
         let (key, user, ts) = (message.key.clone(), message.user.clone(), message.ts.clone());
         match manner {
             Addressing::Mention { alone } => {
-                let accepted = self.store_and_enter(message, way).await?;
+                let accepted = self.store_and_enter(message, arrival).await?;
                 // Repeated on a redelivery, in case the first call was interrupted.
                 self.store.mentioned(&key, &user, &ts, alone).await?;
                 Ok(Some(accepted))
@@ -76,22 +59,15 @@ impl Dispatcher {
                     false if !self.store.is_expected(&message, names).await? => return Ok(None),
                     false => Inbound { if_awaited: true, ..message },
                 };
-                self.store_and_enter(message, way).await.map(Some)
+                self.store_and_enter(message, arrival).await.map(Some)
             }
         }
     }
 
-    async fn spawn_taking(self: &Arc<Self>, message: Inbound, way: Way) -> Result<Accepted, StoreError> {
-        let dispatcher = Arc::clone(self);
-        let taken = self.tasks.spawn(async move { dispatcher.store_and_enter(message, way).await });
-        // The task only fails if it panicked; then nothing is known to be stored.
-        taken.await.unwrap_or(Err(StoreError::Closed))
-    }
-
-    async fn store_and_enter(self: &Arc<Self>, message: Inbound, way: Way) -> Result<Accepted, StoreError> {
-        let accepted = match way {
-            Way::Told => self.store.accept(&message, self.clock.now_ms()).await,
-            Way::Found => self.store.accept_missed(&message, self.clock.now_ms()).await,
+    async fn store_and_enter(self: &Arc<Self>, message: Inbound, arrival: Arrival) -> Result<Accepted, StoreError> {
+        let accepted = match arrival {
+            Arrival::Fresh => self.store.accept(&message, self.clock.now_ms()).await,
+            Arrival::ReadBack => self.store.accept_missed(&message, self.clock.now_ms()).await,
         };
         match accepted {
             Ok(Some(inbox)) => {

@@ -11,6 +11,7 @@ use super::*;
 use crate::{
     chat::{Accepted, Attachments, Inbound, ReplyTo},
     config::QueueMode,
+    exchange::GivenUp,
     ids::{InboxId, TurnId},
     ledger::{Event, InExperiment, Tags},
     store::{BeginOutcome, Hold},
@@ -198,7 +199,7 @@ fn house_in(
 
 impl House {
     async fn say(&self, user: &str, text: &str) -> Accepted {
-        self.dispatcher.take_in(message(user, text)).await.unwrap()
+        self.dispatcher.take_in(message(user, text), Arrival::Fresh).await.unwrap()
     }
 
     /// Waits until the log satisfies the predicate. There is no time limit of its own, since time

@@ -9,8 +9,8 @@ use pmk_core::SessionKey;
 use pmk_system::panics;
 use tokio::time::Instant;
 
-use super::{Batch, Dispatcher, GivenUp, TurnFailure, queues};
-use crate::ledger::Event;
+use super::{Batch, Dispatcher, TurnFailure, queues};
+use crate::{exchange::GivenUp, ledger::Event};
 
 /// The pauses before a delayed turn is retried; the last one is repeated.
 const PAUSES: [Duration; 5] = [
@@ -93,7 +93,7 @@ impl Dispatcher {
                 }
                 Ok(Err(TurnFailure::Over(why))) => {
                     // These events stay true, whoever answers later.
-                    let lasting = GivenUp::lasting(batch.take_given_up().events);
+                    let lasting = batch.take_given_up().into_lasting_events();
                     lasting.into_iter().for_each(|tagged| self.turns.note(tagged));
                     match why {
                         Some(why) => self.end(why),
@@ -178,7 +178,7 @@ impl Dispatcher {
                 // Removed from the queues before anybody can take it up again, so that it can be
                 // queued anew.
                 queues::lock(&self.queues).done(batch.key());
-                self.park(*inbox, why, GivenUp::lasting(batch.take_given_up().events)).await;
+                self.park(*inbox, why, batch.take_given_up().into_lasting_events()).await;
                 BatchOutcome::On
             }
             _ => BatchOutcome::Apart,

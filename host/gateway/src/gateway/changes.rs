@@ -1,12 +1,13 @@
 //! What people change about messages they have sent: edits and deletions; the word or reaction that stops an answer;
 //! the reaction that has a question asked again.
 
-use std::{future::Future, sync::Arc};
+use std::sync::Arc;
 
+use super::handler::Handler;
 use crate::{
     access::authorization::Action,
     chat::{Accepted, Addressing, Change, Edit, Inbound, ReactedAuthor, Reaction, ThreadMessage, says_stop},
-    dispatch::Dispatcher,
+    dispatch::{Arrival, Dispatcher},
     ids::InboxId,
     ledger::report::TurnReport,
     services::Services,
@@ -46,231 +47,216 @@ fn is_stop(message: &Inbound) -> bool {
     message.attached.is_empty() && (word.eq_ignore_ascii_case("stop") || word == "停")
 }
 
-/// Stores a change of a message. When this returns, the change survives a crash.
-///
-/// # Errors
-/// The change could not be stored; it may be retried.
-pub(super) async fn take(
-    services: &Arc<Services>,
-    dispatcher: &Arc<Dispatcher>,
-    change: Change,
-) -> Result<(), StoreError> {
-    let (services, dispatcher, tasks) = (Arc::clone(services), Arc::clone(dispatcher), services.tasks.clone());
-    whole(&tasks, async move {
-        let now_ms = services.now_ms();
-        let mut changed = match &change {
-            Change::Edited(edit) => services.store.edit(edit, now_ms).await?,
-            Change::Deleted(deletion) => {
-                let words = (services.config.slack_settings.follow_deletes).then(|| services.messages.erased());
-                services.store.delete(deletion, words, now_ms).await?
+impl Handler {
+    /// Stores a change of a message. When this returns, the change survives a crash.
+    ///
+    /// # Errors
+    /// The change could not be stored; it may be retried.
+    pub(super) async fn change(&self, change: Change) -> Result<(), StoreError> {
+        let handler = self.clone();
+        self.whole(async move {
+            let now_ms = handler.services.now_ms();
+            let mut changed = match &change {
+                Change::Edited(edit) => handler.services.store.edit(edit, now_ms).await?,
+                Change::Deleted(deletion) => {
+                    let words = (handler.services.config.slack_settings.follow_deletes)
+                        .then(|| handler.services.messages.erased());
+                    handler.services.store.delete(deletion, words, now_ms).await?
+                }
+            };
+            // The message was not for the gateway before the edit, and no other event brings it, so it becomes known by
+            // the edit. Or it has arrived a moment later, and is edited then.
+            if let (Changed::Unknown, Change::Edited(edit)) = (&changed, &change)
+                && edit.comes_alone
+                && handler.take_in_edited(edit).await?.is_some()
+            {
+                changed = handler.services.store.edit(edit, now_ms).await?;
             }
+            match changed {
+                Changed::Here { ref key, .. } => {
+                    interrupt(&handler.dispatcher, &changed);
+                    handler.dispatcher.look_at(key).await
+                }
+                Changed::Unknown | Changed::Nothing => Ok(()),
+            }
+        })
+        .await
+    }
+
+    /// Takes in the message that results from an edit.
+    async fn take_in_edited(&self, edit: &Edit) -> Result<Option<Accepted>, StoreError> {
+        let message = edit.message.clone();
+        match edit.manner.clone() {
+            // A person who mentions the bot by an edit is followed like anybody else.
+            Some(manner) if self.services.people.may_hear(&message.user) => {
+                self.dispatcher.hear(ThreadMessage { message, manner }, Arrival::Fresh).await
+            }
+            _ => self.dispatcher.take_in(message, Arrival::Fresh).await.map(Some),
+        }
+    }
+
+    /// Stops what is being answered if the message is a stop word. Returns false if it is to be treated as an ordinary
+    /// message, because there is nothing its author may stop.
+    ///
+    /// # Errors
+    /// The stop could not be stored; it may be retried.
+    pub(super) async fn stop_by_word(&self, message: &Inbound) -> Result<bool, StoreError> {
+        if !is_stop(message) {
+            return Ok(false);
+        }
+        let mut open = self.services.store.open_questions(&message.key).await?;
+        // The stop word may arrive late; questions asked after it are not meant.
+        open.retain(|open| message.ts.is_empty() || open.ts <= message.ts);
+        let under_way = under_way(self.dispatcher.working(&message.key), &open);
+        let theirs = of_theirs(&self.services, &message.user, open);
+        // Messages answered together are stopped together; if none is being answered, the next one is
+        // stopped.
+        let mut stopped: Vec<_> =
+            theirs.iter().map(|open| open.inbox).filter(|inbox| under_way.contains(inbox)).collect();
+        if stopped.is_empty() {
+            stopped.extend(theirs.first().map(|open| open.inbox));
+        }
+        if stopped.is_empty() {
+            return Ok(false);
+        }
+        if !self.services.people.may(&message.user, Action::Stop, Some(&message.reply_to.channel)).is_allowed() {
+            return Ok(true);
+        }
+        let handler = self.clone();
+        let word = message.clone();
+        self.whole(async move {
+            let (key, user, event_id) = (word.key.clone(), word.user.clone(), word.event_id.clone());
+            let changed =
+                handler.services.store.stop(&key, stopped, &user, Some(word), handler.services.now_ms()).await?;
+            interrupt(&handler.dispatcher, &changed);
+            let has_stopped = changed != Changed::Nothing;
+            if has_stopped {
+                handler.report(TurnReport::of_command(event_id, key, "stop"));
+            }
+            Ok(has_stopped)
+        })
+        .await
+    }
+
+    /// Reports a stop word as the command that it is. In a task of its own, because the front says first that the word
+    /// was taken in, and waits for that meanwhile.
+    fn report(&self, report: TurnReport) {
+        let front = Arc::clone(&self.services.front);
+        self.services.tasks.spawn(async move {
+            if let Err(error) = front.report(&report.event_id, &report).await {
+                tracing::debug!(%error, "a stop word was not reported");
+            }
+        });
+    }
+
+    /// As [`stop_by_word`](Handler::stop_by_word), for a message in a thread of a channel: only a stop word that is for
+    /// the bot stops anything.
+    ///
+    /// # Errors
+    /// The stop could not be stored, or it could not be determined whether it is for the bot.
+    pub(super) async fn stop_by_word_in_thread(
+        &self,
+        ThreadMessage { message, manner }: &ThreadMessage,
+    ) -> Result<bool, StoreError> {
+        let is_for_us = match manner {
+            Addressing::Mention { .. } => {
+                if is_stop(message) {
+                    // They have written in the thread, whatever they stop.
+                    self.services.store.mentioned(&message.key, &message.user, &message.ts, false).await?;
+                }
+                true
+            }
+            Addressing::Plain { .. } if !manner.goes_on() || !is_stop(message) => false,
+            Addressing::Plain { .. } => self.services.store.overheard(&message.key, &message.user, &message.ts).await?,
         };
-        // The message was not for the gateway before the edit, and no other event brings it, so it becomes known by the
-        // edit. Or it has arrived a moment later, and is edited then.
-        if let (Changed::Unknown, Change::Edited(edit)) = (&changed, &change)
-            && edit.comes_alone
-            && take_in(&services, &dispatcher, edit).await?.is_some()
-        {
-            changed = services.store.edit(edit, now_ms).await?;
-        }
-        match changed {
-            Changed::Here { ref key, .. } => {
-                interrupt(&dispatcher, &changed);
-                dispatcher.look_at(key).await
+        Ok(is_for_us && self.stop_by_word(message).await?)
+    }
+
+    /// Does what a reaction asks for; its author is allowed to. Harmless if repeated. Returns whether the reaction is
+    /// about anything known.
+    ///
+    /// # Errors
+    /// It could not be done; it may be retried.
+    pub(super) async fn heed(&self, wish: ReactionCommand, reaction: &Reaction) -> Result<bool, StoreError> {
+        let Reaction { event_id, user, channel, ts, .. } = reaction;
+        match wish {
+            ReactionCommand::Stop => self.stop_by_reaction(reaction).await,
+            ReactionCommand::Again => {
+                let name = event_id.clone().unwrap_or_else(|| format!("{ts}:{user}:{}", self.services.now_ms()));
+                Ok(self.again(user, (channel, ts), RegenerateTrigger::Reaction(name)).await?
+                    != RegenerateOutcome::Nothing)
             }
-            Changed::Unknown | Changed::Nothing => Ok(()),
         }
-    })
-    .await
-}
+    }
 
-/// Takes in the message that results from an edit.
-async fn take_in(
-    services: &Services,
-    dispatcher: &Arc<Dispatcher>,
-    edit: &Edit,
-) -> Result<Option<Accepted>, StoreError> {
-    let message = edit.message.clone();
-    match edit.manner.clone() {
-        // A person who mentions the bot by an edit is followed like anybody else.
-        Some(manner) if services.people.may_hear(&message.user) => {
-            dispatcher.hear(ThreadMessage { message, manner }).await
+    /// As [`stop_at`](Handler::stop_at); if the question has not arrived yet, the stop is stored.
+    async fn stop_by_reaction(
+        &self,
+        Reaction { user, channel, ts, author, .. }: &Reaction,
+    ) -> Result<bool, StoreError> {
+        if self.stop_at(user, (channel, ts)).await? {
+            return Ok(true);
         }
-        _ => dispatcher.take_in(message).await.map(Some),
-    }
-}
-
-/// Stops what is being answered if the message is a stop word. Returns false if it is to be treated as an ordinary
-/// message, because there is nothing its author may stop.
-///
-/// # Errors
-/// The stop could not be stored; it may be retried.
-pub(super) async fn stop_by_word(
-    services: &Arc<Services>,
-    dispatcher: &Arc<Dispatcher>,
-    message: &Inbound,
-) -> Result<bool, StoreError> {
-    if !is_stop(message) {
-        return Ok(false);
-    }
-    let mut open = services.store.open_questions(&message.key).await?;
-    // The stop word may arrive late; questions asked after it are not meant.
-    open.retain(|open| message.ts.is_empty() || open.ts <= message.ts);
-    let under_way = under_way(dispatcher.working(&message.key), &open);
-    let theirs = of_theirs(services, &message.user, open);
-    // Messages answered together are stopped together; if none is being answered, the next one is
-    // stopped.
-    let mut stopped: Vec<_> = theirs.iter().map(|open| open.inbox).filter(|inbox| under_way.contains(inbox)).collect();
-    if stopped.is_empty() {
-        stopped.extend(theirs.first().map(|open| open.inbox));
-    }
-    if stopped.is_empty() {
-        return Ok(false);
-    }
-    if !services.people.may(&message.user, Action::Stop, Some(&message.reply_to.channel)).is_allowed() {
-        return Ok(true);
-    }
-    let (services, dispatcher, tasks) = (Arc::clone(services), Arc::clone(dispatcher), services.tasks.clone());
-    let word = message.clone();
-    whole(&tasks, async move {
-        let (key, user, event_id) = (word.key.clone(), word.user.clone(), word.event_id.clone());
-        let changed = services.store.stop(&key, stopped, &user, Some(word), services.now_ms()).await?;
-        interrupt(&dispatcher, &changed);
-        let has_stopped = changed != Changed::Nothing;
-        if has_stopped {
-            report(&services, TurnReport::of_command(event_id, key, "stop"));
+        let is_theirs = *author == ReactedAuthor::Themselves;
+        if !is_theirs || self.services.store.stop_early((channel, ts), user, self.services.now_ms()).await? {
+            return Ok(false);
         }
-        Ok(has_stopped)
-    })
-    .await
-}
+        // It has arrived meanwhile, or it was over before.
+        self.stop_at(user, (channel, ts)).await
+    }
 
-/// Reports a stop word as the command that it is. In a task of its own, because the front says first that the word was
-/// taken in, and waits for that meanwhile.
-fn report(services: &Arc<Services>, report: TurnReport) {
-    let (reporting, tasks) = (Arc::clone(services), &services.tasks);
-    tasks.spawn(async move {
-        if let Err(error) = reporting.front.report(&report.event_id, &report).await {
-            tracing::debug!(%error, "a stop word was not reported");
+    /// Stops the answer to the question that this message is, or of which it is the placeholder. Returns
+    /// whether there is such a question.
+    async fn stop_at(&self, actor: &str, (channel, ts): (&str, &str)) -> Result<bool, StoreError> {
+        let Some((key, open)) = self.services.store.open_question(channel, ts).await? else { return Ok(false) };
+        let mut all = self.services.store.open_questions(&key).await?;
+        let under_way = under_way(self.dispatcher.working(&key), &all);
+        if under_way.contains(&open.inbox) {
+            all.retain(|open| under_way.contains(&open.inbox));
+        } else {
+            all = vec![open];
         }
-    });
-}
+        let stopped: Vec<_> = of_theirs(&self.services, actor, all).into_iter().map(|open| open.inbox).collect();
+        if stopped.is_empty() {
+            return Ok(true);
+        }
+        let handler = self.clone();
+        let actor = actor.to_owned();
+        self.whole(async move {
+            let changed = handler.services.store.stop(&key, stopped, &actor, None, handler.services.now_ms()).await?;
+            interrupt(&handler.dispatcher, &changed);
+            Ok(true)
+        })
+        .await
+    }
 
-/// As [`stop_by_word`], for a message in a thread of a channel: only a stop word that is for the bot stops anything.
-///
-/// # Errors
-/// The stop could not be stored, or it could not be determined whether it is for the bot.
-pub(super) async fn stop_by_word_in_thread(
-    services: &Arc<Services>,
-    dispatcher: &Arc<Dispatcher>,
-    ThreadMessage { message, manner }: &ThreadMessage,
-) -> Result<bool, StoreError> {
-    let is_for_us = match manner {
-        Addressing::Mention { .. } => {
-            if is_stop(message) {
-                // They have written in the thread, whatever they stop.
-                services.store.mentioned(&message.key, &message.user, &message.ts, false).await?;
+    /// Asks a question again on behalf of its asker: the question that is this message, or that this message answers.
+    /// Only the asker or an admin may do that.
+    ///
+    /// # Errors
+    /// It could not be stored; it may be retried.
+    pub(super) async fn again(
+        &self,
+        actor: &str,
+        (channel, ts): (&str, &str),
+        by: RegenerateTrigger,
+    ) -> Result<RegenerateOutcome, StoreError> {
+        let is_admin = self.services.people.people().is_admin(actor);
+        let [actor, channel, ts] = [actor, channel, ts].map(str::to_owned);
+        let handler = self.clone();
+        self.whole(async move {
+            let taken = handler
+                .services
+                .store
+                .again((&actor, is_admin), (&channel, &ts), by, handler.services.now_ms())
+                .await?;
+            if let RegenerateOutcome::Taken(pending) = &taken {
+                handler.dispatcher.look_at(&pending.key).await?;
             }
-            true
-        }
-        Addressing::Plain { .. } if !manner.goes_on() || !is_stop(message) => false,
-        Addressing::Plain { .. } => services.store.overheard(&message.key, &message.user, &message.ts).await?,
-    };
-    Ok(is_for_us && stop_by_word(services, dispatcher, message).await?)
-}
-
-/// Does what a reaction asks for; its author is allowed to. Harmless if repeated. Returns whether the reaction is about
-/// anything known.
-///
-/// # Errors
-/// It could not be done; it may be retried.
-pub(super) async fn react(
-    services: &Arc<Services>,
-    dispatcher: &Arc<Dispatcher>,
-    wish: ReactionCommand,
-    reaction: &Reaction,
-) -> Result<bool, StoreError> {
-    let Reaction { event_id, user, channel, ts, .. } = reaction;
-    match wish {
-        ReactionCommand::Stop => stop_by_reaction(services, dispatcher, reaction).await,
-        ReactionCommand::Again => {
-            let name = event_id.clone().unwrap_or_else(|| format!("{ts}:{user}:{}", services.now_ms()));
-            Ok(again(services, dispatcher, user, (channel, ts), RegenerateTrigger::Reaction(name)).await?
-                != RegenerateOutcome::Nothing)
-        }
+            Ok(taken)
+        })
+        .await
     }
-}
-
-/// As [`stop_at`]; if the question has not arrived yet, the stop is stored.
-async fn stop_by_reaction(
-    services: &Arc<Services>,
-    dispatcher: &Arc<Dispatcher>,
-    Reaction { user, channel, ts, author, .. }: &Reaction,
-) -> Result<bool, StoreError> {
-    if stop_at(services, dispatcher, user, (channel, ts)).await? {
-        return Ok(true);
-    }
-    let is_theirs = *author == ReactedAuthor::Themselves;
-    if !is_theirs || services.store.stop_early((channel, ts), user, services.now_ms()).await? {
-        return Ok(false);
-    }
-    // It has arrived meanwhile, or it was over before.
-    stop_at(services, dispatcher, user, (channel, ts)).await
-}
-
-/// Stops the answer to the question that this message is, or of which it is the placeholder. Returns
-/// whether there is such a question.
-async fn stop_at(
-    services: &Arc<Services>,
-    dispatcher: &Arc<Dispatcher>,
-    actor: &str,
-    (channel, ts): (&str, &str),
-) -> Result<bool, StoreError> {
-    let Some((key, open)) = services.store.open_question(channel, ts).await? else { return Ok(false) };
-    let mut all = services.store.open_questions(&key).await?;
-    let under_way = under_way(dispatcher.working(&key), &all);
-    if under_way.contains(&open.inbox) {
-        all.retain(|open| under_way.contains(&open.inbox));
-    } else {
-        all = vec![open];
-    }
-    let stopped: Vec<_> = of_theirs(services, actor, all).into_iter().map(|open| open.inbox).collect();
-    if stopped.is_empty() {
-        return Ok(true);
-    }
-    let (services, dispatcher, tasks) = (Arc::clone(services), Arc::clone(dispatcher), services.tasks.clone());
-    let actor = actor.to_owned();
-    whole(&tasks, async move {
-        let changed = services.store.stop(&key, stopped, &actor, None, services.now_ms()).await?;
-        interrupt(&dispatcher, &changed);
-        Ok(true)
-    })
-    .await
-}
-
-/// Asks a question again on behalf of its asker: the question that is this message, or that this message answers. Only
-/// the asker or an admin may do that.
-///
-/// # Errors
-/// It could not be stored; it may be retried.
-pub(super) async fn again(
-    services: &Arc<Services>,
-    dispatcher: &Arc<Dispatcher>,
-    actor: &str,
-    (channel, ts): (&str, &str),
-    by: RegenerateTrigger,
-) -> Result<RegenerateOutcome, StoreError> {
-    let is_admin = services.people.people().is_admin(actor);
-    let [actor, channel, ts] = [actor, channel, ts].map(str::to_owned);
-    let (services, dispatcher, tasks) = (Arc::clone(services), Arc::clone(dispatcher), services.tasks.clone());
-    whole(&tasks, async move {
-        let taken = services.store.again((&actor, is_admin), (&channel, &ts), by, services.now_ms()).await?;
-        if let RegenerateOutcome::Taken(pending) = &taken {
-            dispatcher.look_at(&pending.key).await?;
-        }
-        Ok(taken)
-    })
-    .await
 }
 
 /// Returns which open questions of a conversation are being answered, by this host, which is `working` on some, or by
@@ -292,15 +278,6 @@ fn interrupt(dispatcher: &Dispatcher, changed: &Changed) {
 fn of_theirs(services: &Services, actor: &str, open: Vec<Open>) -> Vec<Open> {
     let is_admin = services.people.people().is_admin(actor);
     open.into_iter().filter(|open| is_admin || open.user.as_deref() == Some(actor)).collect()
-}
-
-/// Runs `doing` to its end even if the caller stops waiting, because what is stored must be acted
-/// on.
-pub(super) async fn whole<T: Send + 'static>(
-    tasks: &tokio_util::task::TaskTracker,
-    doing: impl Future<Output = Result<T, StoreError>> + Send + 'static,
-) -> Result<T, StoreError> {
-    tasks.spawn(doing).await.unwrap_or(Err(StoreError::Closed))
 }
 
 #[cfg(test)]

@@ -3,17 +3,15 @@
 
 use std::{sync::Arc, time::Duration};
 
-use pmk_system::error::Failure;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::{changes, judged::VerdictOutcome, verdict, word};
+use super::{handler::Handler, verdicts::VerdictOutcome};
 use crate::{
     chat::{Choice, Press, ReplyTo},
-    dispatch::Dispatcher,
     policies::experiment::signals,
     services::Services,
-    store::{JudgedAtom, Pressed, RegenerateOutcome, RegenerateTrigger, StoreError, VerdictSource},
+    store::{JudgedAtom, Pressed, RegenerateOutcome, RegenerateTrigger, StoreError, Verdict},
 };
 
 /// The pauses before a failed press is retried; the first one also applies to a press whose message is not known yet.
@@ -40,14 +38,13 @@ impl Patience {
 
 /// Handles pressed buttons.
 pub(super) struct Presses {
-    services: Arc<Services>,
-    dispatcher: Arc<Dispatcher>,
+    handler: Handler,
     news: Arc<Notify>,
 }
 
 impl Presses {
-    pub fn new(services: &Arc<Services>, dispatcher: &Arc<Dispatcher>) -> Presses {
-        Presses { services: Arc::clone(services), dispatcher: Arc::clone(dispatcher), news: Arc::default() }
+    pub fn new(handler: &Handler) -> Presses {
+        Presses { handler: handler.clone(), news: Arc::default() }
     }
 
     /// Returns the notification for newly stored presses.
@@ -60,7 +57,7 @@ impl Presses {
     pub async fn keep_taking(self, over: CancellationToken) {
         let (mut last, mut has_failed) = (0, false);
         loop {
-            let taken = match self.services.store.is_first() {
+            let taken = match self.handler.services.store.is_first() {
                 true => self.take_all(&over, &mut last).await,
                 false => Ok(()),
             };
@@ -70,7 +67,7 @@ impl Presses {
                 tracing::warn!(%error, "a pressed button will be handled later");
             }
             has_failed = taken.is_err();
-            let looks = has_failed || self.services.store.is_shared();
+            let looks = has_failed || self.handler.services.store.is_shared();
             // Nothing new begins after the cancellation, and new presses need not wait for a retry.
             tokio::select! {
                 biased;
@@ -82,203 +79,201 @@ impl Presses {
     }
 
     async fn take_all(&self, over: &CancellationToken, last: &mut i64) -> Result<(), StoreError> {
-        for pressed in self.services.store.presses(*last).await? {
+        for pressed in self.handler.services.store.presses(*last).await? {
             if over.is_cancelled() {
                 break;
             }
-            let number = pressed.number;
-            take(&self.services, &self.dispatcher, pressed).await?;
+            let Pressed { number, press, shows, atom } = pressed;
+            PressInHand { handler: self.handler.clone(), number, press }.handle(shows, atom).await?;
             *last = number;
         }
         Ok(())
     }
 }
 
-/// Handles one press.
-async fn take(
-    services: &Arc<Services>,
-    dispatcher: &Arc<Dispatcher>,
-    Pressed { number, press, shows, atom }: Pressed,
-) -> Result<(), StoreError> {
-    if let Some(text) = shows {
-        match atom {
-            // Judged, perhaps before a crash; it is unknown whether the verdict was carried out.
-            Some(atom) => carry_out(services, number, press, text, atom),
-            None => show(services, number, press, text),
-        }
-        return Ok(());
-    }
-    match heed(services, dispatcher, number, &press, Patience::of(services)).await? {
-        Some(judged) => settle(services, number, press, judged).await,
-        None => {
-            look_again(services, dispatcher, number, press);
-            Ok(())
-        }
-    }
+/// A press that is being handled.
+#[derive(Clone)]
+struct PressInHand {
+    handler: Handler,
+    number: i64,
+    press: Press,
 }
 
-/// Does what a press asks for. `None` if the message is unknown and may still turn out to be the gateway's.
-async fn heed(
-    services: &Arc<Services>,
-    dispatcher: &Arc<Dispatcher>,
-    number: i64,
-    press: &Press,
-    patience: Patience,
-) -> Result<Option<VerdictOutcome>, StoreError> {
-    let may_be_ours = patience.is_left() || services.store.is_delivering_to(&press.channel).await?;
-    let judged = match press.choice {
-        Choice::Like | Choice::Dislike => {
-            match signals::react(&services.store, &press.reaction(), services.now_ms()).await {
+impl PressInHand {
+    /// Handles it; `shows` and `atom` are what is stored of its result.
+    async fn handle(&self, shows: Option<String>, atom: Option<JudgedAtom>) -> Result<(), StoreError> {
+        if let Some(text) = shows {
+            match atom.zip(self.verdict()) {
+                // Judged, perhaps before a crash; it is unknown whether the verdict was carried out.
+                Some((atom, verdict)) => self.carry_out(text, verdict, atom),
+                None => self.show(text),
+            }
+            return Ok(());
+        }
+        match self.heed(Patience::of(&self.handler.services)).await? {
+            Some(judged) => self.settle(judged).await,
+            None => {
+                self.look_again();
+                Ok(())
+            }
+        }
+    }
+
+    fn verdict(&self) -> Option<Verdict> {
+        Verdict::of_press(self.number, &self.press)
+    }
+
+    fn place(&self) -> ReplyTo {
+        ReplyTo { channel: self.press.channel.clone(), thread_ts: self.press.thread_ts.clone() }
+    }
+
+    /// Does what the press asks for. `None` if the message is unknown and may still turn out to be the gateway's.
+    async fn heed(&self, patience: Patience) -> Result<Option<VerdictOutcome>, StoreError> {
+        let (services, press) = (&self.handler.services, &self.press);
+        let may_be_ours = patience.is_left() || services.store.is_delivering_to(&press.channel).await?;
+        let judged = match self.verdict() {
+            Some(verdict) => self.judge(&verdict).await,
+            None if press.choice == Choice::Again => self.again().await?,
+            None => match signals::react(&services.store, &press.reaction(), services.now_ms()).await {
                 true => VerdictOutcome::Taken,
                 false => VerdictOutcome::NotAwaited,
-            }
-        }
-        Choice::Yes | Choice::No => judge(services, dispatcher, number, press).await,
-        Choice::Again => again(services, dispatcher, press).await?,
-    };
-    Ok((!matches!(judged, VerdictOutcome::NotAwaited) || !may_be_ours).then_some(judged))
-}
-
-/// Looks up a message repeatedly until it is known, in a task of its own, so that other presses need not wait. Presses
-/// left when the gateway ends are handled after the next start.
-fn look_again(services: &Arc<Services>, dispatcher: &Arc<Dispatcher>, number: i64, press: Press) {
-    let (looking, dispatcher) = (Arc::clone(services), Arc::clone(dispatcher));
-    services.tasks.spawn(async move {
-        let mut patience = Patience::of(&looking);
-        loop {
-            tokio::select! {
-                biased;
-                () = looking.stop.cancelled() => return,
-                () = tokio::time::sleep(WAITS[0]) => {}
-            }
-            patience = patience.less();
-            let settled = match heed(&looking, &dispatcher, number, &press, patience).await {
-                Ok(None) => continue,
-                Ok(Some(judged)) => settle(&looking, number, press.clone(), judged).await,
-                Err(error) => Err(error),
-            };
-            match settled {
-                Ok(()) => return,
-                Err(error) => tracing::warn!(%error, "a pressed button will be handled later"),
-            }
-        }
-    });
-}
-
-/// Shows the result of a press, or tells it to the person who pressed.
-async fn settle(services: &Arc<Services>, number: i64, press: Press, judged: VerdictOutcome) -> Result<(), StoreError> {
-    let messages = &services.messages;
-    match (judged, press.choice) {
-        (VerdictOutcome::Kept(text), _) => {
-            show(services, number, press, text);
-            return Ok(());
-        }
-        (VerdictOutcome::Shown(_, text) | VerdictOutcome::Known(text), _) => {
-            services.store.press_shows(number, &text).await?;
-            show(services, number, press, text);
-            return Ok(());
-        }
-        // The buttons are still there, for when the file is mended.
-        (VerdictOutcome::Unreadable(text), _) => whisper(services, press, text),
-        (VerdictOutcome::NotTheirs, Choice::Again) => whisper(services, press, messages.not_theirs_again()),
-        (VerdictOutcome::NotTheirs, _) => whisper(services, press, messages.not_theirs()),
-        (VerdictOutcome::NotAwaited, Choice::Like | Choice::Dislike) => {
-            tracing::debug!(ts = press.ts, "a vote on a message that is not an answer");
-        }
-        (VerdictOutcome::NotAwaited, Choice::Again) => whisper(services, press, messages.nothing_again()),
-        (VerdictOutcome::NotAwaited, _) => whisper(services, press, messages.not_awaited()),
-        (VerdictOutcome::Taken, _) => {}
-    }
-    services.store.press_done(number).await
-}
-
-/// Asks a question again: only once per message, however often and by whomever the button is
-/// pressed.
-async fn again(
-    services: &Arc<Services>,
-    dispatcher: &Arc<Dispatcher>,
-    press: &Press,
-) -> Result<VerdictOutcome, StoreError> {
-    let at = (press.channel.as_str(), press.ts.as_str());
-    match changes::again(services, dispatcher, &press.user, at, RegenerateTrigger::Button).await {
-        Ok(RegenerateOutcome::Taken(_)) => Ok(VerdictOutcome::Shown(place(press), services.messages.asked_once_more())),
-        Ok(RegenerateOutcome::Before) => Ok(VerdictOutcome::Known(services.messages.asked_once_more())),
-        Ok(RegenerateOutcome::NotTheirs) => Ok(VerdictOutcome::NotTheirs),
-        Ok(RegenerateOutcome::Waits | RegenerateOutcome::Nothing) => Ok(VerdictOutcome::NotAwaited),
-        Err(error) if error.is_passing() => Err(error),
-        Err(error) => {
-            tracing::error!(%error, "cannot ask a question again");
-            Ok(VerdictOutcome::Taken)
-        }
-    }
-}
-
-/// Does what a yes or no asks for. If that keeps failing, it is given up: the buttons are still there.
-async fn judge(services: &Arc<Services>, dispatcher: &Arc<Dispatcher>, number: i64, press: &Press) -> VerdictOutcome {
-    let mut waits = WAITS.into_iter();
-    loop {
-        let said_by = VerdictSource::Press(number);
-        let error: Failure = match word::judge(services, dispatcher, &press.reaction(), said_by).await {
-            Ok(judged) => return judged,
-            Err(error) => error,
+            },
         };
-        let Some(wait) = waits.next() else {
-            tracing::error!(error = error.message(), "cannot handle a pressed button");
-            return VerdictOutcome::Taken;
-        };
-        tracing::warn!(error = error.message(), "retrying a pressed button");
-        tokio::time::sleep(wait).await;
+        Ok((!matches!(judged, VerdictOutcome::NotAwaited) || !may_be_ours).then_some(judged))
     }
-}
 
-/// Carries out a stored verdict and shows it, in a task of its own. If that fails, it is done after the next start.
-fn carry_out(services: &Arc<Services>, number: i64, press: Press, text: String, atom: JudgedAtom) {
-    let doing = Arc::clone(services);
-    services.tasks.spawn(async move {
-        let judging = doing.judging.lock(&press.channel).await;
-        let (actor, yes) = (press.user.clone(), press.choice == Choice::Yes);
-        match verdict::carry_out(&doing, number, actor, yes, atom).await {
-            Ok(()) => {
-                drop(judging);
-                show(&doing, number, press, text);
+    /// Looks up the message repeatedly until it is known, in a task of its own, so that other presses need not wait.
+    /// Presses left when the gateway ends are handled after the next start.
+    fn look_again(&self) {
+        let looking = self.clone();
+        self.handler.services.tasks.spawn(async move {
+            let services = &looking.handler.services;
+            let mut patience = Patience::of(services);
+            loop {
+                tokio::select! {
+                    biased;
+                    () = services.stop.cancelled() => return,
+                    () = tokio::time::sleep(WAITS[0]) => {}
+                }
+                patience = patience.less();
+                let settled = match looking.heed(patience).await {
+                    Ok(None) => continue,
+                    Ok(Some(judged)) => looking.settle(judged).await,
+                    Err(error) => Err(error),
+                };
+                match settled {
+                    Ok(()) => return,
+                    Err(error) => tracing::warn!(%error, "a pressed button will be handled later"),
+                }
             }
+        });
+    }
+
+    /// Shows the result of the press, or tells it to the person who pressed.
+    async fn settle(&self, judged: VerdictOutcome) -> Result<(), StoreError> {
+        let services = &self.handler.services;
+        let messages = &services.messages;
+        match (judged, self.press.choice) {
+            (VerdictOutcome::Kept(text), _) => {
+                self.show(text);
+                return Ok(());
+            }
+            (VerdictOutcome::Shown(_, text) | VerdictOutcome::Known(text), _) => {
+                services.store.press_shows(self.number, &text).await?;
+                self.show(text);
+                return Ok(());
+            }
+            // The buttons are still there, for when the file is mended.
+            (VerdictOutcome::Unreadable(text), _) => self.whisper(text),
+            (VerdictOutcome::NotTheirs, Choice::Again) => self.whisper(messages.not_theirs_again()),
+            (VerdictOutcome::NotTheirs, _) => self.whisper(messages.not_theirs()),
+            (VerdictOutcome::NotAwaited, Choice::Like | Choice::Dislike) => {
+                tracing::debug!(ts = self.press.ts, "a vote on a message that is not an answer");
+            }
+            (VerdictOutcome::NotAwaited, Choice::Again) => self.whisper(messages.nothing_again()),
+            (VerdictOutcome::NotAwaited, _) => self.whisper(messages.not_awaited()),
+            (VerdictOutcome::Taken | VerdictOutcome::Failed, _) => {}
+        }
+        services.store.press_done(self.number).await
+    }
+
+    /// Asks a question again: only once per message, however often and by whomever the button is pressed.
+    async fn again(&self) -> Result<VerdictOutcome, StoreError> {
+        let (press, messages) = (&self.press, &self.handler.services.messages);
+        let at = (press.channel.as_str(), press.ts.as_str());
+        match self.handler.again(&press.user, at, RegenerateTrigger::Button).await {
+            Ok(RegenerateOutcome::Taken(_)) => Ok(VerdictOutcome::Shown(self.place(), messages.asked_once_more())),
+            Ok(RegenerateOutcome::Before) => Ok(VerdictOutcome::Known(messages.asked_once_more())),
+            Ok(RegenerateOutcome::NotTheirs) => Ok(VerdictOutcome::NotTheirs),
+            Ok(RegenerateOutcome::Waits | RegenerateOutcome::Nothing) => Ok(VerdictOutcome::NotAwaited),
+            Err(error) if error.is_passing() => Err(error),
             Err(error) => {
-                tracing::error!(error = error.message(), "a pressed button will be handled after the next start")
+                tracing::error!(%error, "cannot ask a question again");
+                Ok(VerdictOutcome::Failed)
             }
         }
-    });
-}
+    }
 
-/// Shows the result on the message, in a task of its own, so that others need not wait for a slow
-/// front.
-fn show(services: &Arc<Services>, number: i64, press: Press, text: String) {
-    let showing = Arc::clone(services);
-    services.tasks.spawn(async move {
-        let place = place(&press);
-        if !word::show(&showing, &place, &press.ts, text).await {
-            return;
+    /// Does what a yes or no asks for. If that keeps failing, it is given up: the buttons are still there.
+    async fn judge(&self, verdict: &Verdict) -> VerdictOutcome {
+        let mut waits = WAITS.into_iter();
+        loop {
+            let error = match self.handler.judge(verdict).await {
+                Ok(judged) => return judged,
+                Err(error) => error,
+            };
+            let Some(wait) = waits.next() else {
+                tracing::error!(error = error.message(), "cannot handle a pressed button");
+                return VerdictOutcome::Failed;
+            };
+            tracing::warn!(error = error.message(), "retrying a pressed button");
+            tokio::time::sleep(wait).await;
         }
-        while let Err(error) = showing.store.press_done(number).await {
-            let may_pass = error.is_passing() && !showing.stop.is_cancelled();
-            if !may_pass {
-                tracing::warn!(%error, "what a message shows will be shown again after the next start");
+    }
+
+    /// Carries out a stored verdict and shows it, in a task of its own. If that fails, it is done after the next start.
+    fn carry_out(&self, text: String, verdict: Verdict, atom: JudgedAtom) {
+        let doing = self.clone();
+        self.handler.services.tasks.spawn(async move {
+            let judging = doing.handler.services.judging.lock(&verdict.channel).await;
+            match doing.handler.carry_out(doing.number, &verdict, atom).await {
+                Ok(()) => {
+                    drop(judging);
+                    doing.show(text);
+                }
+                Err(error) => {
+                    tracing::error!(error = error.message(), "a pressed button will be handled after the next start")
+                }
+            }
+        });
+    }
+
+    /// Shows the result on the message, in a task of its own, so that others need not wait for a slow front.
+    fn show(&self, text: String) {
+        let showing = self.clone();
+        self.handler.services.tasks.spawn(async move {
+            let PressInHand { handler, number, press } = &showing;
+            if !handler.show_result(&showing.place(), &press.ts, text).await {
                 return;
             }
-            tokio::select! {
-                biased;
-                () = showing.stop.cancelled() => {}
-                () = tokio::time::sleep(WAITS[0]) => {}
+            let Services { store, stop, .. } = &*handler.services;
+            while let Err(error) = store.press_done(*number).await {
+                let may_pass = error.is_passing() && !stop.is_cancelled();
+                if !may_pass {
+                    tracing::warn!(%error, "what a message shows will be shown again after the next start");
+                    return;
+                }
+                tokio::select! {
+                    biased;
+                    () = stop.cancelled() => {}
+                    () = tokio::time::sleep(WAITS[0]) => {}
+                }
             }
-        }
-    });
-}
+        });
+    }
 
-/// Tells only the person who pressed.
-fn whisper(services: &Arc<Services>, press: Press, text: String) {
-    let place = place(&press);
-    word::whisper(services, press.user, place, text);
-}
-
-fn place(press: &Press) -> ReplyTo {
-    ReplyTo { channel: press.channel.clone(), thread_ts: press.thread_ts.clone() }
+    /// Tells only the person who pressed.
+    fn whisper(&self, text: String) {
+        self.handler.whisper(self.press.user.clone(), self.place(), text);
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use pmk_knowledge::reaction::ReactionVerdict;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -46,6 +47,33 @@ pub struct JudgedAtom {
     pub id: String,
     /// The path of its file.
     pub path: PathBuf,
+}
+
+/// A yes or no to one of the gateway's messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    pub user: String,
+    pub channel: String,
+    /// The front's id of the message.
+    pub ts: String,
+    pub says: ReactionVerdict,
+    pub by: VerdictSource,
+}
+
+impl Verdict {
+    /// Returns the verdict that a reaction is, if it is one.
+    pub fn of_reaction(reaction: &Reaction) -> Option<Verdict> {
+        let says = ReactionVerdict::of_reaction(&reaction.reaction)?;
+        let Reaction { user, channel, ts, .. } = reaction.clone();
+        Some(Verdict { user, channel, ts, says, by: VerdictSource::Reaction })
+    }
+
+    /// Returns the verdict that the press of that number is, if it is one.
+    pub fn of_press(number: i64, press: &Press) -> Option<Verdict> {
+        let says = press.choice.verdict()?;
+        let Press { user, channel, ts, .. } = press.clone();
+        Some(Verdict { user, channel, ts, says, by: VerdictSource::Press(number) })
+    }
 }
 
 /// How a verdict was given.
@@ -117,15 +145,9 @@ impl Store {
     ///
     /// # Errors
     /// Nothing was changed.
-    pub async fn judges_atom(
-        &self,
-        (word, yes): (&Reaction, bool),
-        said_by: VerdictSource,
-        text: &str,
-        atom: &JudgedAtom,
-    ) -> Result<i64, StoreError> {
-        let (word, text, atom) = (word.clone(), text.to_owned(), atom.clone());
-        self.write(move |conn| keep(conn, (&word, yes), said_by, &text, Some(&atom))).await
+    pub async fn judges_atom(&self, verdict: &Verdict, text: &str, atom: &JudgedAtom) -> Result<i64, StoreError> {
+        let (verdict, text, atom) = (verdict.clone(), text.to_owned(), atom.clone());
+        self.write(move |conn| keep(conn, &verdict, &text, Some(&atom))).await
     }
 
     /// Notes that a verdict was carried out. Writes a ledger event, once.
@@ -154,18 +176,16 @@ impl Store {
 /// crash leaves both or neither. Returns the number of its press; a verdict given by a reaction gets a press, too.
 pub(super) fn keep(
     conn: &Connection,
-    (word, yes): (&Reaction, bool),
-    said_by: VerdictSource,
+    Verdict { user, channel, ts, says, by }: &Verdict,
     text: &str,
     atom: Option<&JudgedAtom>,
 ) -> Result<i64, Fault> {
     let atom = atom.map(codec::to_json);
-    if let VerdictSource::Press(number) = said_by {
+    if let VerdictSource::Press(number) = *by {
         conn.prepare_cached(SHOW)?.run(params![number, text, atom])?;
         return Ok(number);
     }
-    let Reaction { user, channel, ts, .. } = word;
-    let choice = if yes { Choice::Yes } else { Choice::No }.name();
+    let choice = Choice::from(*says).name();
     // No id from outside begins with a colon.
     let id = format!(":reaction:{channel}:{ts}");
     conn.prepare_cached(FORGET_SHOWING)?.run([&id])?;

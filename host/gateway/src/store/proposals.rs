@@ -3,18 +3,20 @@
 
 use std::time::Duration;
 
+use pmk_knowledge::reaction::ReactionVerdict;
+
 use super::{
-    Pending, Store, StoreError, VerdictSource, codec,
+    Pending, Store, StoreError, Verdict, codec,
     error::Fault,
     escalations,
     events::EventWriter,
     intake, presses,
     sql::{Connection, params},
 };
-use crate::ids::TurnId;
 use crate::{
-    chat::{Attachments, Inbound, Reaction},
+    chat::{Attachments, Inbound},
     escalation::Marker,
+    ids::TurnId,
     ledger::Event,
 };
 
@@ -64,7 +66,7 @@ pub struct Proposal {
     pub confirmation: Box<Inbound>,
 }
 
-/// The effect of a reaction on a proposal.
+/// The effect of a verdict on a proposal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProposalVerdict {
     /// It is confirmed: this message is to be accepted.
@@ -148,19 +150,18 @@ impl Store {
     /// Nothing was changed.
     pub async fn judge_proposal(
         &self,
-        (word, yes): (&Reaction, bool),
-        said_by: VerdictSource,
+        verdict: &Verdict,
         ends: Ends,
         now_ms: i64,
     ) -> Result<Option<ProposalVerdict>, StoreError> {
-        let (word, pen) = (word.clone(), self.pen(now_ms));
+        let (verdict, pen) = (verdict.clone(), self.pen(now_ms));
         self.write_with_events(move |conn| {
-            let judged = judge(conn, pen, (&word, yes), now_ms)?;
+            let judged = judge(conn, pen, &verdict, now_ms)?;
             if let Some(text) = judged.as_ref().and_then(|judged| ends.of(judged)) {
-                presses::keep(conn, (&word, yes), said_by, text, None)?;
+                presses::keep(conn, &verdict, text, None)?;
             }
             if let Some(ProposalVerdict::Dropped | ProposalVerdict::Expired) = &judged {
-                let (actor, channel_id) = (word.user.clone(), word.channel.clone());
+                let (actor, channel_id) = (verdict.user.clone(), verdict.channel.clone());
                 pen.write(conn, None, Event::EscalateDropped { actor, channel_id })?;
             }
             Ok(judged)
@@ -218,17 +219,17 @@ fn find_confirmed(conn: &Connection, inbound: &Inbound) -> Result<Option<Marker>
 fn judge(
     conn: &Connection,
     pen: EventWriter,
-    (word, yes): (&Reaction, bool),
+    verdict: &Verdict,
     now_ms: i64,
 ) -> Result<Option<ProposalVerdict>, Fault> {
-    let Some(Found { turn, proposed_at, confirmed_by, marker, mut confirmation }) = find(conn, word)? else {
+    let Some(Found { turn, proposed_at, confirmed_by, marker, mut confirmation }) = find(conn, verdict)? else {
         return Ok(None);
     };
-    if confirmation.user != word.user {
+    if confirmation.user != verdict.user {
         return Ok(Some(ProposalVerdict::NotTheirs));
     }
     let is_late = proposed_at <= expired(now_ms);
-    if confirmed_by.is_some() && (is_late || !yes) {
+    if confirmed_by.is_some() && (is_late || verdict.says == ReactionVerdict::Reject) {
         // It goes out regardless.
         return Ok(None);
     }
@@ -240,18 +241,18 @@ fn judge(
     let dropped = if is_contacts {
         // However late: the question waits for as long as nobody answers it.
         let waits = confirmed_by.is_some() || escalations::is_waiting(conn, confirmation.key.front, &marker, None)?;
-        match (yes, waits) {
-            (false, _) => {
+        match (verdict.says, waits) {
+            (ReactionVerdict::Reject, _) => {
                 Some(ProposalVerdict::NotMeant { own: own(conn, pen, (turn, &confirmation), now_ms)?, waits })
             }
-            (true, false) => Some(ProposalVerdict::NotNeeded),
-            (true, true) => None,
+            (ReactionVerdict::Approve, false) => Some(ProposalVerdict::NotNeeded),
+            (ReactionVerdict::Approve, true) => None,
         }
     } else {
-        match (yes, is_late) {
-            (false, _) => Some(ProposalVerdict::Dropped),
-            (true, true) => Some(ProposalVerdict::Expired),
-            (true, false) => None,
+        match (verdict.says, is_late) {
+            (ReactionVerdict::Reject, _) => Some(ProposalVerdict::Dropped),
+            (ReactionVerdict::Approve, true) => Some(ProposalVerdict::Expired),
+            (ReactionVerdict::Approve, false) => None,
         }
     };
     if dropped.is_some() {
@@ -266,7 +267,7 @@ fn judge(
         return Ok(Some(ProposalVerdict::Meant(Box::new(confirmation))));
     }
     // It replaces the message that showed the proposal, and is looked for after it.
-    confirmation.ts.clone_from(&word.ts);
+    confirmation.ts.clone_from(&verdict.ts);
     Ok(Some(ProposalVerdict::Confirmed(Box::new(confirmation))))
 }
 
@@ -293,13 +294,13 @@ struct Found {
 }
 
 /// Returns the proposal that a message shows.
-fn find(conn: &Connection, word: &Reaction) -> Result<Option<Found>, Fault> {
+fn find(conn: &Connection, verdict: &Verdict) -> Result<Option<Found>, Fault> {
     let mut statement = conn.prepare_cached(FIND)?;
-    let mut rows = statement.query([&word.ts])?;
+    let mut rows = statement.query([&verdict.ts])?;
     while let Some(row) = rows.next()? {
         let confirmation: Inbound = codec::from_json(row.get_ref(1)?, "a proposal")?;
         // Messages of two channels may have the same timestamp.
-        if confirmation.reply_to.channel == word.channel {
+        if confirmation.reply_to.channel == verdict.channel {
             let marker = codec::from_json(row.get_ref(4)?, "a proposal")?;
             let (turn, proposed_at, confirmed_by) = (row.get(0)?, row.get(2)?, row.get(3)?);
             return Ok(Some(Found { turn, proposed_at, confirmed_by, marker, confirmation }));

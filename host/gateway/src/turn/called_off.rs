@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     chat::MessageBody,
-    dispatch::GivenUp,
+    exchange::GivenUp,
     front::settled::unfenced,
     ledger::{TaggedEvent, Tags, report::TurnReport},
     services::Services,
@@ -44,8 +44,7 @@ pub(super) async fn end(
         match open_again(services, &turn).await? {
             parts if parts.is_empty() => services.store.finish(turn.turn, vec![], events, services.now_ms()).await?,
             parts => {
-                let (command, escalation, placeholder) = ("taken-back", None, None);
-                let told = Conclusion { command, parts, escalation, placeholder, events };
+                let told = Conclusion { events, ..Conclusion::of("taken-back", parts) };
                 deliver::deliver(services, conclude(services, turn, told).await?).await?;
             }
         }

@@ -21,6 +21,13 @@ pub(super) struct Conclusion {
     pub events: Vec<TaggedEvent>,
 }
 
+impl Conclusion {
+    /// Returns the conclusion of a turn of this kind that only says something.
+    pub fn of(command: &'static str, parts: Vec<Outgoing>) -> Conclusion {
+        Conclusion { command, parts, escalation: None, placeholder: None, events: vec![] }
+    }
+}
+
 /// Stores the conclusion as the turn's answer. What an earlier attempt, which took the message for a question, has shown
 /// of another answer is removed unless the first part replaces it.
 pub(super) async fn conclude(

@@ -1,7 +1,7 @@
 //! Step 2: builds the request as it would be without pruning, and determines the budget. The first turn
 //! of a session gets the knowledge-base seed, every turn the atoms that match its message.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use pmk_core::{Message, Origin, Place, tokens};
 use pmk_knowledge::{Atom, MAX_RETRIEVED, block};
@@ -22,6 +22,7 @@ use crate::{
     access::{audience::Audience, people::People},
     calibration::TokenBudget,
     case,
+    dispatch::AnswerSoFar,
     exchange::{self, Draft, Exchange, Ports, window::Window},
     ledger::{TaggedEvent, Tags},
     services::Services,
@@ -32,7 +33,7 @@ pub(super) async fn gather<'a>(
     services: &'a Services,
     (turn, merged): (&'a OpenTurn, Vec<OpenTurn>),
     mut live: store::Live,
-    said: &Arc<Mutex<String>>,
+    said: AnswerSoFar,
     placed: &Arc<OnceLock<Placeholder>>,
 ) -> Result<Work<'a>, TurnError> {
     let attached = attach::read(services, turn, &merged, Some(&live)).await?;
@@ -53,7 +54,7 @@ pub(super) async fn gather<'a>(
         // it replaces what was shown of the first.
         listener: may_be_heard(turn).then(|| services.front.listener(&turn.inbound)).flatten(),
         turn: turn.turn,
-        said: Arc::clone(said),
+        said,
     };
     let budget = ports.token_budget(turn.session, services.preambles.of(audience, ports.offer, true).tokens);
     if live.entries.is_empty() && live.dropped_turns == 0 {

@@ -18,7 +18,7 @@ use pmk_models::{Meter, Request, Stop};
 
 use crate::{
     chat::MessageBody,
-    dispatch::{Batch, GivenUp},
+    dispatch::Batch,
     escalation::{EscalationRemark, Marker, Reading, Word, reading},
     ledger::{Event, TaggedEvent, Tags},
     services::Services,
@@ -80,7 +80,7 @@ pub(super) async fn hear(services: &Services, mut turn: OpenTurn, batch: &Batch)
     }
     match reading.word {
         Word::Other if turn.inbound.if_awaited => {
-            done(services, turn, "aside", vec![], None, vec![]).await.map(Heard::Done)
+            conclude(services, turn, Conclusion::of("aside", vec![])).await.map(Heard::Done)
         }
         Word::Other => Ok(Heard::Talk(into_talk(services, turn).await)),
         Word::Answer => answered(services, turn, marker, reading, told).await,
@@ -106,18 +106,14 @@ async fn read(
     let journal = Journal::new(Tags::default());
     let classified = async { Ok(classify(services, &journal, turn, marker, &told.text).await) };
     let reading = unless(&batch.interrupted(), pin!(classified)).await?;
-    let earlier = batch.take_given_up();
-    let mut events = GivenUp::lasting(earlier.events);
+    let mut events = batch.take_lasting_events();
     events.extend(journal.take());
     match services.store.read_as(turn, &reading, events.clone(), services.now_ms()).await {
         Err(StoreError::Changed) => {
-            batch.give_up(GivenUp { events: GivenUp::lasting(events), ..earlier });
+            batch.put_back_events(events);
             Err(StoreError::Changed.into())
         }
-        kept => {
-            batch.give_up(GivenUp { events: vec![], ..earlier });
-            Ok(kept.map(|()| reading)?)
-        }
+        kept => Ok(kept.map(|()| reading)?),
     }
 }
 
@@ -224,8 +220,10 @@ async fn answered(
         thread_ts: marker.thread_ts,
         atom_id: Some(atom.meta.id),
     };
-    let events = flagged.into_iter().chain([absorbed]).collect();
-    done(services, turn, "answered", parts, Some(EscalationUpdate::HandedOn), events).await.map(Heard::Done)
+    let events = flagged.into_iter().chain([absorbed]).map(TaggedEvent::from).collect();
+    let escalation = Some(EscalationUpdate::HandedOn);
+    let conclusion = Conclusion { escalation, events, ..Conclusion::of("answered", parts) };
+    conclude(services, turn, conclusion).await.map(Heard::Done)
 }
 
 /// Passes on what a contact adds to their answer. The stored answer stays as it is.
@@ -239,18 +237,18 @@ async fn added(services: &Services, turn: OpenTurn, marker: Marker, told: Told) 
     let mut parts = vec![Outgoing::reply(services.messages.addition_passed_on())];
     parts.extend(parts::of_question(services, &inbound.key, &adding));
     parts.extend(left_out(services, &marker, std::slice::from_ref(asker), &told));
-    done(services, turn, "added", parts, None, vec![]).await
+    conclude(services, turn, Conclusion::of("added", parts)).await
 }
 
 /// Tells a contact that nobody waits for their answer any more.
 async fn answered_already(services: &Services, turn: OpenTurn) -> Result<Answered, TurnError> {
     let parts = vec![Outgoing::reply(services.messages.answered_already())];
-    done(services, turn, "answered-already", parts, None, vec![]).await
+    conclude(services, turn, Conclusion::of("answered-already", parts)).await
 }
 
 async fn later(services: &Services, turn: OpenTurn) -> Result<Answered, TurnError> {
     let parts = vec![mark(LATER, services.messages.still_waiting())];
-    done(services, turn, "later", parts, None, vec![]).await
+    conclude(services, turn, Conclusion::of("later", parts)).await
 }
 
 /// Passes a contact's question to the asker.
@@ -270,8 +268,8 @@ async fn asked_back(services: &Services, turn: OpenTurn, marker: Marker, told: T
         }
         _ => parts.extend(relayed(services, &turn, speech)),
     }
-    let said = said(&turn, marker, told);
-    done(services, turn, "question", parts, said, vec![]).await
+    let escalation = said(&turn, marker, told);
+    conclude(services, turn, Conclusion { escalation, ..Conclusion::of("question", parts) }).await
 }
 
 /// Passes what the asker says to the contact who asked back, or else to all contacts.
@@ -293,16 +291,16 @@ async fn replied(services: &Services, turn: OpenTurn, marker: Marker, told: Told
     } else {
         relayed(services, &turn, speech)
     };
-    let said = said(&turn, marker, told);
-    done(services, turn, "reply", parts, said, vec![]).await
+    let escalation = said(&turn, marker, told);
+    conclude(services, turn, Conclusion { escalation, ..Conclusion::of("reply", parts) }).await
 }
 
 /// Asks the contact whether that was the answer.
 async fn unclear(services: &Services, turn: OpenTurn, marker: Marker, told: Told) -> Result<Answered, TurnError> {
     let speech = services.messages.is_it_an_answer(&turn.inbound.user, &told.text);
     let parts = vec![Outgoing { speech, purpose: Purpose::Proposal, ..Outgoing::default() }];
-    let proposal = Proposal::meant(turn.turn, &turn.inbound, marker);
-    done(services, turn, "unclear", parts, Some(EscalationUpdate::Unsure(proposal)), vec![]).await
+    let escalation = Some(EscalationUpdate::Unsure(Proposal::meant(turn.turn, &turn.inbound, marker)));
+    conclude(services, turn, Conclusion { escalation, ..Conclusion::of("unclear", parts) }).await
 }
 
 /// Withdraws the question, which the asker no longer needs. Contacts who were asked elsewhere are
@@ -313,9 +311,9 @@ async fn withdrawn(services: &Services, turn: OpenTurn, marker: Marker) -> Resul
         let text = services.messages.not_needed(&turn.inbound.user, &marker.question);
         parts.extend(to_contacts(services, &turn, &marker, &MessageBody { text, pings: vec![] }, |_| true).await?);
     }
-    let cancelled = Event::escalation_cancelled(&turn.inbound.user, &marker);
-    let withdrawn = EscalationUpdate::Withdrawn(turn.inbound.key.front, marker);
-    done(services, turn, "withdrawn", parts, Some(withdrawn), vec![cancelled]).await
+    let events = vec![Event::escalation_cancelled(&turn.inbound.user, &marker).into()];
+    let escalation = Some(EscalationUpdate::Withdrawn(turn.inbound.key.front, marker));
+    conclude(services, turn, Conclusion { escalation, events, ..Conclusion::of("withdrawn", parts) }).await
 }
 
 /// Stores the remark with the question, which still waits.
@@ -335,18 +333,6 @@ fn relayed_text<'a>(turn: &'a OpenTurn, marker: &Marker, told: &'a Told) -> &'a 
 fn left_out(services: &Services, marker: &Marker, readers: &[String], told: &Told) -> Option<Outgoing> {
     let is_left_out = marker.apart.is_some() && !told.left_out.is_empty();
     is_left_out.then(|| Outgoing::reply(services.messages.files_not_passed_on(&told.left_out, readers)))
-}
-
-async fn done(
-    services: &Services,
-    turn: OpenTurn,
-    command: &'static str,
-    parts: Vec<Outgoing>,
-    escalation: Option<EscalationUpdate>,
-    events: Vec<Event>,
-) -> Result<Answered, TurnError> {
-    let events = events.into_iter().map(TaggedEvent::from).collect();
-    conclude(services, turn, Conclusion { command, parts, escalation, placeholder: None, events }).await
 }
 
 /// A reaction to the message, or this text if reactions are impossible.

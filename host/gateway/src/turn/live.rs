@@ -3,7 +3,7 @@
 use std::{
     borrow::Cow,
     collections::BTreeSet,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
 };
 
 use async_trait::async_trait;
@@ -17,6 +17,7 @@ use crate::{
     access::audience::Audience,
     calibration::{Calibration, TokenBudget},
     directive::AvailableDirectives,
+    dispatch::AnswerSoFar,
     exchange::{
         AdminAlert, Ports, Sent, SummaryInput, ToolSupport,
         budget::DecidedPlan,
@@ -47,19 +48,19 @@ pub(super) struct LivePorts<'a> {
     pub listener: Option<Arc<dyn Listener>>,
     pub turn: TurnId,
     /// The model's answer so far.
-    pub said: Arc<Mutex<String>>,
+    pub said: AnswerSoFar,
 }
 
 /// Keeps the model's answer while it is streamed, and passes it to the listener.
 struct Ear<'a> {
-    said: &'a Mutex<String>,
+    said: &'a AnswerSoFar,
     listener: Option<&'a dyn Listener>,
 }
 
 impl Listener for Ear<'_> {
     fn hear(&self, text: &str) {
         // Each call brings the whole text so far.
-        text.clone_into(&mut self.said.lock().unwrap_or_else(PoisonError::into_inner));
+        self.said.set(text);
         if let Some(listener) = self.listener {
             listener.hear(text);
         }

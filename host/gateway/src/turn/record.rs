@@ -11,8 +11,7 @@ use super::{
 };
 use crate::{
     chat::{Inbound, MessageBody},
-    dispatch::GivenUp,
-    exchange::Cut,
+    exchange::{Cut, GivenUp},
     ledger::{
         Event,
         report::{Decider, QuestionReport, TokenReport, TurnKind, TurnReport},

@@ -10,12 +10,7 @@ use super::{
     called_off, command, deliver, hear,
     work::Work,
 };
-use crate::{
-    config::QueueMode,
-    dispatch::{Batch, GivenUp},
-    services::Services,
-    store::Hold,
-};
+use crate::{config::QueueMode, dispatch::Batch, exchange::GivenUp, services::Services, store::Hold};
 
 /// Under `steer`, adds the messages written since the turn began to the window. What is written while a contact's answer
 /// is passed on waits: that answer goes out whether or not the model has one. So does a message for which the window has

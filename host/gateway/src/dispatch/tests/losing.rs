@@ -10,7 +10,7 @@ async fn a_caller_that_goes_away_while_the_store_commits_leaves_no_message_lying
     let house = house(SEQUENTIAL, |_, _| Play::Answer);
     let texts: Vec<String> = (0..50).map(|n| format!("question {n}")).collect();
     for text in &texts {
-        let mut taking_in = Box::pin(house.dispatcher.take_in(message("U1", text)));
+        let mut taking_in = Box::pin(house.dispatcher.take_in(message("U1", text), Arrival::Fresh));
         // Polled once, so that the work starts, and never again.
         poll_fn(|cx| std::task::Poll::Ready(taking_in.as_mut().poll(cx).is_ready())).await;
     }

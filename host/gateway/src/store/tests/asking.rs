@@ -1,15 +1,16 @@
 //! How often others are asked, and proposals that wait for confirmation.
 
 use pmk_core::FrontName;
+use pmk_knowledge::reaction::ReactionVerdict;
 
 use super::*;
 use crate::{
-    chat::{Addressing, Choice, Edit, Press, ReactedAuthor, Reaction},
+    chat::{Addressing, Choice, Edit, Press},
     directive::Kind,
     escalation::Marker,
     ids::SessionId,
     store::{
-        Asking, BOUNDED_FOR, Bound, Ends, EscalationUpdate, Proposal, ProposalVerdict, VerdictSource,
+        Asking, BOUNDED_FOR, Bound, Ends, EscalationUpdate, Proposal, ProposalVerdict, Verdict, VerdictSource,
         proposals::CONFIRMED_WITHIN,
     },
 };
@@ -90,15 +91,9 @@ async fn proposed(store: &Store) -> OpenTurn {
 }
 
 async fn word(store: &Store, user: &str, ts: &str, yes: bool, now: i64) -> Option<ProposalVerdict> {
-    let reaction = Reaction {
-        event_id: None,
-        user: user.into(),
-        channel: "D1".into(),
-        ts: ts.into(),
-        reaction: String::new(),
-        author: ReactedAuthor::Unknown,
-    };
-    store.judge_proposal((&reaction, yes), VerdictSource::Reaction, ends(), now).await.unwrap()
+    let says = if yes { ReactionVerdict::Approve } else { ReactionVerdict::Reject };
+    let (user, channel, ts, by) = (user.into(), "D1".into(), ts.into(), VerdictSource::Reaction);
+    store.judge_proposal(&Verdict { user, channel, ts, says, by }, ends(), now).await.unwrap()
 }
 
 fn ends() -> Ends {
@@ -132,8 +127,8 @@ async fn what_a_message_says_after_a_no_is_kept_with_the_end_of_its_question() {
         proposed(&store).await;
         store.press(&press).await.unwrap();
         let number = store.presses(0).await.unwrap()[0].number;
-        let judged = store.judge_proposal((&press.reaction(), yes), VerdictSource::Press(number), ends(), at).await;
-        assert!(judged.unwrap().is_some());
+        let verdict = Verdict::of_press(number, &press).unwrap();
+        assert!(store.judge_proposal(&verdict, ends(), at).await.unwrap().is_some());
         let shown: Vec<_> = store.presses(0).await.unwrap().into_iter().map(|press| press.shows).collect();
         assert_eq!(shown, [Some(says.to_owned())], "by a button");
     }

@@ -1,10 +1,12 @@
 //! Button presses.
 
+use pmk_knowledge::reaction::ReactionVerdict;
+
 use super::*;
 use crate::{
     chat::{Choice, Press},
     ledger::Event,
-    store::{JudgedAtom, Pressed, VerdictSource},
+    store::{JudgedAtom, Pressed, Verdict, VerdictSource},
 };
 
 fn press(id: &str, choice: Choice) -> Press {
@@ -49,10 +51,12 @@ async fn a_verdict_that_is_not_carried_out_is_known_after_a_crash() {
     store.press(&pressed).await.unwrap();
     let number = store.presses(0).await.unwrap()[0].number;
     let atom = JudgedAtom { id: "a1".into(), path: "atoms/a1.md".into() };
-    let word = pressed.reaction();
-    assert_eq!(store.judges_atom((&word, false), VerdictSource::Press(number), "gone", &atom).await, Ok(number));
-    let other = store.judges_atom((&word, true), VerdictSource::Reaction, "kept", &atom).await.unwrap();
-    let later = store.judges_atom((&word, false), VerdictSource::Reaction, "gone", &atom).await.unwrap();
+    let no = Verdict::of_press(number, &pressed).unwrap();
+    assert_eq!(store.judges_atom(&no, "gone", &atom).await, Ok(number));
+    let no = Verdict { by: VerdictSource::Reaction, ..no };
+    let yes = Verdict { says: ReactionVerdict::Approve, ..no.clone() };
+    let other = store.judges_atom(&yes, "kept", &atom).await.unwrap();
+    let later = store.judges_atom(&no, "gone", &atom).await.unwrap();
     assert!(number < other && other < later, "a later word is a press of its own");
     drop(store);
 
