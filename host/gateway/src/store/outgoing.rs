@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::codec;
 use crate::chat::{Inbound, MessageBody};
 
+pub(super) const UNSENT_PARTS: &str =
+    "SELECT part, body, how FROM outbox WHERE turn_id = ?1 AND sent_at IS NULL ORDER BY part";
+
 /// One message to be sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outgoing {

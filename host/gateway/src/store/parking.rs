@@ -10,8 +10,8 @@ use super::{
     intake::UNPARK,
     lease,
     outgoing::How,
+    outgoing::UNSENT_PARTS,
     sql::{self, Connection, OptionalExtension, Row, params},
-    turns::delivering::UNSENT_PARTS,
 };
 use crate::ids::{InboxId, SessionId, TurnId};
 use crate::{

@@ -3,8 +3,8 @@
 use super::*;
 use crate::store::{
     archive, asked, atom_files, calibrations, cases, changes, connection::CACHED_STATEMENTS, dump, erase, escalations,
-    events, experiments, following, handed_on, in_person, intake, lease, presence, presses, proposals, receipts, reset,
-    restore, retention, sessions, tools, turns, uses, window,
+    events, experiments, following, handed_on, in_person, intake, lease, outgoing, presence, presses, proposals,
+    receipts, reset, restore, retention, sessions, tools, turns, uses, window,
 };
 
 /// Every statement of a turn, and of a command on one conversation.
@@ -140,7 +140,7 @@ const BY_INDEX: &[&str] = &[
     experiments::VOTE,
     turns::ASKED_ALONG,
     turns::recording::SPENT,
-    turns::delivering::UNSENT_PARTS,
+    outgoing::UNSENT_PARTS,
     turns::delivering::PART_SENT,
     turns::delivering::HOW,
     turns::delivering::SET_HOW,

@@ -9,7 +9,7 @@ use crate::{
         Part, Purpose, Sent, Store, StoreError, codec,
         error::Fault,
         escalations, events, intake, lease,
-        outgoing::How,
+        outgoing::{How, UNSENT_PARTS},
         proposals,
         sql::{Connection, ValueRef, params},
         undelivered::Outstanding,
@@ -17,8 +17,6 @@ use crate::{
     },
 };
 
-pub(in crate::store) const UNSENT_PARTS: &str =
-    "SELECT part, body, how FROM outbox WHERE turn_id = ?1 AND sent_at IS NULL ORDER BY part";
 pub(in crate::store) const FIRST_SENT: &str = "SELECT sent_id FROM outbox WHERE turn_id = ?1 AND part = 0";
 pub(in crate::store) const PART_SENT: &str =
     "UPDATE outbox SET sent_id = ?3, sent_at = ?4, body = NULL WHERE turn_id = ?1 AND part = ?2 AND sent_at IS NULL";
