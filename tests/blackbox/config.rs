@@ -316,6 +316,40 @@ fn a_file_that_was_deleted_under_a_running_gateway_was_taken_for_one_that_never_
     }
 }
 
+/// Regression: after a move to PostgreSQL, they read and erased in the old file, which was still in the home.
+#[test]
+fn the_commands_about_the_store_took_the_default_one_when_the_file_was_deleted_under_a_running_gateway() {
+    let home = Home::new();
+    let file = home.write("gateway.json", r#"{"version":1,"model":"sim"}"#);
+    let mut gateway = Running::start(home.command(&["run"]));
+    gateway.say(&question("Ev1", "hello"));
+    gateway.next_of("turn");
+    let exported = home.path().join("all.jsonl").display().to_string();
+    home.run(&["sessions", "export", "--all", "--to", &exported], "").ok();
+    std::fs::remove_file(&file).expect("deleted");
+    for arguments in [
+        &["sessions", "list"][..],
+        &["sessions", "import", &exported],
+        &["sessions", "parked"],
+        &["case", "list"],
+        &["store", "check"],
+        &["audit"],
+        &["policy", "inspect", "strict"],
+    ] {
+        let refused = home.run(arguments, "");
+        assert_eq!(refused.status.code(), Some(1), "{arguments:?}: {}{}", refused.stdout, refused.stderr);
+        assert!(refused.stderr.contains("no longer exists, and the gateway goes"), "{arguments:?}: {}", refused.stderr);
+    }
+    let status = home.run(&["status"], "").stderr;
+    assert!(status.contains("cannot tell which process uses the store: "), "{status}");
+    // Who names it needs no file.
+    let named = home.run(&["--store", "sqlite", "sessions", "list"], "").ok().stdout;
+    assert!(named.contains("console:dm:U1"), "{named}");
+    assert!(gateway.end().0.success());
+    let listed = home.run(&["sessions", "list"], "").ok().stdout;
+    assert!(listed.contains("console:dm:U1"), "{listed}");
+}
+
 /// Regression: what was reported was a path that nobody had written, without any advice.
 #[test]
 fn a_misspelt_built_in_policy_was_only_a_file_that_does_not_exist() {

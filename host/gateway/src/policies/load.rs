@@ -358,9 +358,9 @@ fn allowed(config: &PolicyConfig) -> Option<BTreeSet<String>> {
 /// component that is only looked at is compiled and run as well, and what it achieves here it should achieve there.
 ///
 /// # Errors
-/// gateway.json cannot be read, or the system does not let the engine run.
+/// gateway.json cannot be read or is lost, or the system does not let the engine run.
 pub fn open_for_authoring(home: &Path) -> Result<Runtime, Failure> {
-    let (config, _) = Config::load(home)?;
+    let (config, _) = Config::load_for_command(home)?;
     let runtime = open_runtime(home)?;
     Ok(runtime.under(config.policy.limits.limits(), Trust { allow: allowed(&config.policy), ..Trust::default() }))
 }
