@@ -62,6 +62,7 @@ partly-read = :warning: After the outage, { $count ->
 arm-stopped-for-failures = :no_entry: Experiment `{ $experiment }`: arm `{ $arm }` was stopped because its policies failed in { $bad } of { $of } conversations, against { $control-bad } of { $control-of } for `{ $control }`; its conversations go on with `{ $control }`
 arm-stopped-for-overflows = :no_entry: Experiment `{ $experiment }`: arm `{ $arm }` was stopped because prompts were too long in { $bad } of { $of } conversations, against { $control-bad } of { $control-of } for `{ $control }`; its conversations go on with `{ $control }`
 experiment-refused = :warning: Experiment `{ $experiment }` was not started: { $why }
+experiment-change-refused = :warning: The change to experiment `{ $experiment }` is not used; its previous arms go on: { $why }
 files-not-read = :paperclip: Not read: { $files }
 file-not-read = { $name } ({ $why ->
     [no-text] not text
