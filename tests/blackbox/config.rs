@@ -108,7 +108,7 @@ fn all_that_is_wrong_with_policies_and_arms_is_named_at_once() {
         let problems = document["problems"].as_array().expect("a list").iter();
         let problems: Vec<String> =
             problems.map(|problem| problem["message"].as_str().expect("a text").to_owned()).collect();
-        let more = home.run(&["config", "check"], "").stdout.contains("- more is checked once this is corrected");
+        let more = home.run(&["config", "check"], "").stdout.contains("- more is checked once this is corrected\n");
         assert_eq!(document["complete"], json!(!more), "{document}");
         (problems, more)
     };
@@ -125,7 +125,7 @@ fn all_that_is_wrong_with_policies_and_arms_is_named_at_once() {
     file["historyTurns"] = json!(5);
     let (problems, more) = said(&file);
     named(&problems, &["`gpt-4o`", "one.wasm`", "two.wasm`", "no setting `aa`", "no setting `bb`"]);
-    assert!(!more, "{problems:?}");
+    assert!(more, "{problems:?}");
     let wrong = json!({"files": ["./gone.wasm"], "settings": {"standard": {"cc": 1, "dd": 2}}});
     let idle = json!({"settings": {"one": {"a": 1}, "two": {"a": 1}}});
     let arms = json!([{"name": "a"}, {"name": "b", "policy": wrong}, {"name": "c", "policy": idle}]);
@@ -136,6 +136,31 @@ fn all_that_is_wrong_with_policies_and_arms_is_named_at_once() {
     let (problems, more) = said(&file);
     named(&problems, &["`experiment.arms[1].name`", "`experiment.arms[2].name`"]);
     assert!(more, "{problems:?}");
+}
+
+/// Regression: `"complete": true` was said of a check that could not tell which settings have no effect.
+#[test]
+fn settings_that_could_not_be_checked_for_want_of_a_policy_passed_for_checked() {
+    let home = Home::new();
+    let said = |policy: &Value, arm: &Value| {
+        let arms = json!([{"name": "a"}, {"name": "b", "policy": arm}]);
+        let experiment = json!({"name": "e", "control": "a", "arms": arms});
+        let file = json!({"version": 1, "model": "sim", "policy": policy, "experiment": experiment});
+        home.write("gateway.json", file.to_string());
+        let document = home.run(&["--json", "config", "check"], "").json();
+        (document["problems"].to_string().contains("`other` is not loaded"), document["complete"].clone())
+    };
+    let with = |file: &str| json!({"files": [file], "settings": {"other": {"a": 1}}});
+    let (none, well) = (json!({}), json!({"files": ["strict"]}));
+    assert_eq!(said(&none, &well), (false, json!(true)));
+    for (policy, arm, expected) in [
+        (with("./gone.wasm"), well.clone(), (false, json!(false))),
+        (with("strict"), well, (true, json!(true))),
+        (none.clone(), with("./gone.wasm"), (false, json!(false))),
+        (none, with("strict"), (true, json!(true))),
+    ] {
+        assert_eq!(said(&policy, &arm), expected, "{policy} {arm}");
+    }
 }
 
 /// What an editor of another system saves.
