@@ -184,7 +184,7 @@ impl Comparison<'_> {
 /// Why a recording without turns cannot be replayed.
 fn refusal(recording: &Recording) -> &'static str {
     if recording.has_parked {
-        "all that people have written in it is parked: `pmk-host sessions parked` lists it"
+        "all user messages in it are parked; `pmk-host sessions parked` lists them"
     } else if recording.entries.is_empty() {
         "it has no messages"
     } else {
@@ -298,7 +298,7 @@ mod tests {
         });
         let comparison = Comparison { arms: &[], setup: &setup(), questions: None, jobs: 1 };
         let results = comparison.run(vec![Source::Kept(store, inbound.key)], &LooksAway).expect("results");
-        let told = "`slack:dm:U1`: all that people have written in it is parked: `pmk-host sessions parked` lists it";
+        let told = "`slack:dm:U1`: all user messages in it are parked; `pmk-host sessions parked` lists them";
         assert_eq!((results.problems, results.left_out), (vec![told.to_owned()], 1));
     }
 
