@@ -108,7 +108,7 @@ fn all_that_is_wrong_with_policies_and_arms_is_named_at_once() {
         let problems = document["problems"].as_array().expect("a list").iter();
         let problems: Vec<String> =
             problems.map(|problem| problem["message"].as_str().expect("a text").to_owned()).collect();
-        let more = home.run(&["config", "check"], "").stdout.contains("- more is checked once this is corrected");
+        let more = home.run(&["config", "check"], "").stdout.contains("- more is checked once this is corrected\n");
         assert_eq!(document["complete"], json!(!more), "{document}");
         (problems, more)
     };
@@ -125,7 +125,7 @@ fn all_that_is_wrong_with_policies_and_arms_is_named_at_once() {
     file["historyTurns"] = json!(5);
     let (problems, more) = said(&file);
     named(&problems, &["`gpt-4o`", "one.wasm`", "two.wasm`", "no setting `aa`", "no setting `bb`"]);
-    assert!(!more, "{problems:?}");
+    assert!(more, "{problems:?}");
     let wrong = json!({"files": ["./gone.wasm"], "settings": {"standard": {"cc": 1, "dd": 2}}});
     let idle = json!({"settings": {"one": {"a": 1}, "two": {"a": 1}}});
     let arms = json!([{"name": "a"}, {"name": "b", "policy": wrong}, {"name": "c", "policy": idle}]);
@@ -136,6 +136,31 @@ fn all_that_is_wrong_with_policies_and_arms_is_named_at_once() {
     let (problems, more) = said(&file);
     named(&problems, &["`experiment.arms[1].name`", "`experiment.arms[2].name`"]);
     assert!(more, "{problems:?}");
+}
+
+/// Regression: `"complete": true` was said of a check that could not tell which settings have no effect.
+#[test]
+fn settings_that_could_not_be_checked_for_want_of_a_policy_passed_for_checked() {
+    let home = Home::new();
+    let said = |policy: &Value, arm: &Value| {
+        let arms = json!([{"name": "a"}, {"name": "b", "policy": arm}]);
+        let experiment = json!({"name": "e", "control": "a", "arms": arms});
+        let file = json!({"version": 1, "model": "sim", "policy": policy, "experiment": experiment});
+        home.write("gateway.json", file.to_string());
+        let document = home.run(&["--json", "config", "check"], "").json();
+        (document["problems"].to_string().contains("`other` is not loaded"), document["complete"].clone())
+    };
+    let with = |file: &str| json!({"files": [file], "settings": {"other": {"a": 1}}});
+    let (none, well) = (json!({}), json!({"files": ["strict"]}));
+    assert_eq!(said(&none, &well), (false, json!(true)));
+    for (policy, arm, expected) in [
+        (with("./gone.wasm"), well.clone(), (false, json!(false))),
+        (with("strict"), well, (true, json!(true))),
+        (none.clone(), with("./gone.wasm"), (false, json!(false))),
+        (none, with("strict"), (true, json!(true))),
+    ] {
+        assert_eq!(said(&policy, &arm), expected, "{policy} {arm}");
+    }
 }
 
 /// What an editor of another system saves.
@@ -314,6 +339,40 @@ fn a_file_that_was_deleted_under_a_running_gateway_was_taken_for_one_that_never_
         let said = format!("{}{}", finished.stdout, finished.stderr);
         assert!(said.contains(what), "{arguments:?}: {said}");
     }
+}
+
+/// Regression: after a move to PostgreSQL, they read and erased in the old file, which was still in the home.
+#[test]
+fn the_commands_about_the_store_took_the_default_one_when_the_file_was_deleted_under_a_running_gateway() {
+    let home = Home::new();
+    let file = home.write("gateway.json", r#"{"version":1,"model":"sim"}"#);
+    let mut gateway = Running::start(home.command(&["run"]));
+    gateway.say(&question("Ev1", "hello"));
+    gateway.next_of("turn");
+    let exported = home.path().join("all.jsonl").display().to_string();
+    home.run(&["sessions", "export", "--all", "--to", &exported], "").ok();
+    std::fs::remove_file(&file).expect("deleted");
+    for arguments in [
+        &["sessions", "list"][..],
+        &["sessions", "import", &exported],
+        &["sessions", "parked"],
+        &["case", "list"],
+        &["store", "check"],
+        &["audit"],
+        &["policy", "inspect", "strict"],
+    ] {
+        let refused = home.run(arguments, "");
+        assert_eq!(refused.status.code(), Some(1), "{arguments:?}: {}{}", refused.stdout, refused.stderr);
+        assert!(refused.stderr.contains("no longer exists, and the gateway goes"), "{arguments:?}: {}", refused.stderr);
+    }
+    let status = home.run(&["status"], "").stderr;
+    assert!(status.contains("cannot tell which process uses the store: "), "{status}");
+    // Who names it needs no file.
+    let named = home.run(&["--store", "sqlite", "sessions", "list"], "").ok().stdout;
+    assert!(named.contains("console:dm:U1"), "{named}");
+    assert!(gateway.end().0.success());
+    let listed = home.run(&["sessions", "list"], "").ok().stdout;
+    assert!(listed.contains("console:dm:U1"), "{listed}");
 }
 
 /// Regression: what was reported was a path that nobody had written, without any advice.

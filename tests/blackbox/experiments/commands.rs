@@ -287,6 +287,40 @@ fn an_experiment_that_the_gateway_had_refused_was_said_to_be_running() {
     assert!(gateway.end().0.success());
 }
 
+/// Regression: the admins read that it was not started, and no status said that the change is not used.
+#[test]
+fn a_running_experiment_whose_change_was_refused_was_said_not_to_be_started() {
+    let home = Home::new();
+    let arms = |file: &str| json!([{"name": "a"}, {"name": "b", "policy": {"files": [file]}}]);
+    write(&home, "less", &arms("strict"));
+    let gateway = Running::start(home.command(&["run", "--model", "sim"]));
+    home.await_events("experiment.on", 1);
+    write(&home, "less", &arms("gone.wasm"));
+    home.await_events("experiment.refused", 1);
+    let told = std::iter::repeat_with(|| gateway.next_of("notice")).find(|told| told["channel"] == "U0ADMIN");
+    let text = told.as_ref().and_then(|told| told["text"].as_str()).unwrap_or_default();
+    assert!(text.contains("實驗 `less` 的修改沒有採用，先前的實驗組照常進行"), "{told:?}");
+    let shown = home.run(&["status"], "").ok();
+    let line = "not in use   the change to experiment `less`, whose previous arms go on: arm `b`: ";
+    assert!(shown.stdout.contains(line) && shown.stdout.starts_with("healthy"), "{}", shown.stdout);
+    let document = home.run(&["--json", "status"], "").ok().json();
+    assert_eq!(document["experiment"]["goes_on"], true, "{document}");
+    let figures = home.run(&["experiment", "status"], "").ok().stdout;
+    assert!(figures.starts_with("experiment less: running since "), "{figures}");
+    assert!(figures.contains(" without its last change, which cannot be used: arm `b`: "), "{figures}");
+    let chinese = in_chinese(&home, &["experiment", "status"]);
+    assert!(chinese.contains("進行中，最近的修改無法採用："), "{chinese}");
+    let document = home.run(&["--json", "experiment", "status"], "").ok().json();
+    assert_eq!(document["state"], "on");
+    assert!(document["refused"].as_str().is_some_and(|why| why.contains("gone.wasm")), "{document}");
+
+    write(&home, "less", &arms("strict"));
+    home.await_events("experiment.on", 2);
+    let document = home.run(&["--json", "experiment", "status"], "").ok().json();
+    assert_eq!((&document["state"], &document["refused"]), (&json!("on"), &json!(null)));
+    assert!(gateway.end().0.success());
+}
+
 /// Once, the arm was said to decide in every conversation. Where the experiment was started again before the gateway had
 /// looked, it went on as if nothing had been promoted.
 #[test]

@@ -156,6 +156,7 @@ impl CompareCommand {
             None => (&context.home, "see the lines above for the reason"),
         };
         tell(context, &results, hint);
+        let hint = results.cut_off.as_deref().filter(|_| results.left_out == 0).unwrap_or(hint);
         if results.conversations.is_empty() {
             return Err(Failure::new(format!("no conversation of `{}` can be replayed", from.display())).hint(hint));
         }
@@ -308,6 +309,10 @@ fn tell(context: &Context, results: &Results, hint: &str) {
     if results.left_out > 0 && !results.conversations.is_empty() {
         let left_out = Failure::new(results.left_out.to_string()).hint(hint);
         context.warn_of("conversations left out of the comparison", &left_out);
+    }
+    if results.cut_off.is_some() && (results.left_out > 0 || !results.conversations.is_empty()) {
+        let text = "a file ends early, so conversations may be missing from the comparison";
+        context.notice(text, results.cut_off.as_deref());
     }
 }
 

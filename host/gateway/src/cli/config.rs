@@ -57,15 +57,14 @@ fn check(context: &Context) -> Result<ExitCode, Failure> {
     config::check_kept(&context.home)?;
     let (config, mut problems) = Config::examine(&context.home)?;
     problems.extend(config.as_ref().and_then(of_the_model));
-    let mut of_policies = vec![];
+    let (mut of_policies, mut is_complete) = (vec![], false);
     if let Some(config) = &config {
         problems.extend(of_slack(config));
         problems.extend(of_the_store(&context.home)?);
-        of_policies = of_the_policies(&context.home, config)?;
+        (of_policies, is_complete) = of_the_policies(&context.home, config)?;
     }
     let problems: Vec<Hinted> = problems.into_iter().map(|problem| (problem, None)).chain(of_policies).collect();
     let is_well = problems.iter().all(|(problem, _)| !problem.is_grave);
-    let is_complete = config.is_some();
     let exists = config.is_none_or(|config| config.exists);
     if context.json {
         let problems: Vec<Value> = problems
@@ -90,8 +89,7 @@ fn check(context: &Context) -> Result<ExitCode, Failure> {
             .map(|(Problem { what, is_grave }, hint)| line(if *is_grave { BAD } else { ODD }, what, hint.as_deref()))
             .collect();
         if !is_complete {
-            let more = "more is checked once this is corrected, such as the model and the policies";
-            page += &line(LEFT_OUT, more, None);
+            page += &line(LEFT_OUT, "more is checked once this is corrected", None);
         }
         if !exists {
             page += &line(WELL, &format!("`{}` does not exist: defaults are used", path.display()), None);
@@ -137,25 +135,31 @@ fn of_the_store(home: &Path) -> Result<Option<Problem>, Failure> {
 }
 
 /// Reports policies that do not load or do not accept their settings: a start is refused. Warnings about them, and an
-/// arm of an experiment that does not load, do not prevent a start.
+/// arm of an experiment that does not load, do not prevent a start. Also returns whether everything was checked: what
+/// settings are for can only be told of policies that load.
 ///
 /// # Errors
 /// The system does not let policies run.
-fn of_the_policies(home: &Path, config: &Config) -> Result<Vec<Hinted>, Failure> {
+fn of_the_policies(home: &Path, config: &Config) -> Result<(Vec<Hinted>, bool), Failure> {
     let loader = Loader::open(home, Named::default())?;
     let hinted = |failure: &Failure| failure.advice().map(str::to_owned);
-    let mut problems: Vec<Hinted> = match loader.look_at_all(&config.policy) {
+    let looked = loader.look_at_all(&config.policy);
+    let mut is_complete = looked.is_ok();
+    let mut problems: Vec<Hinted> = match looked {
         Ok(odd) => odd.into_iter().map(|what| (odd_one(what), None)).collect(),
         Err(refusals) => refusals.iter().map(|failure| (grave(failure.message()), hinted(failure))).collect(),
     };
     for arm in config.experiment.iter().flat_map(|experiment| &experiment.arms) {
         let Some(policy) = &arm.policy else { continue };
-        problems.extend(loader.refusals_of_arm(&policy.over(&config.policy)).iter().map(|failure| {
+        let looked = loader.look_at_arm(&policy.over(&config.policy));
+        is_complete &= looked.is_ok();
+        let (Ok(refusals) | Err(refusals)) = looked;
+        problems.extend(refusals.iter().map(|failure| {
             let named = format!("arm `{}`: {}", arm.name, failure.message());
             (odd_one(format!("`experiment`: {named}")), hinted(failure))
         }));
     }
-    Ok(problems)
+    Ok((problems, is_complete))
 }
 
 fn odd_one(what: String) -> Problem {

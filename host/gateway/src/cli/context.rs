@@ -54,6 +54,10 @@ impl Context {
         if named.as_deref() == Some(config::SQLITE) {
             return Ok(in_home);
         }
+        if named.is_none() {
+            // The default may be a store that the gateway no longer uses.
+            config::check_kept(&self.home)?;
+        }
         let kept = config::store(&self.home)?;
         Ok(match named.or(kept.address).as_deref() {
             None | Some(config::SQLITE) => in_home,

@@ -154,7 +154,7 @@ impl Shown {
         self.look.report.as_ref()?.config.as_deref()
     }
 
-    /// Returns the experiment that was not started.
+    /// Returns the experiment that was not started, or was changed in vain.
     fn experiment(&self) -> Option<&RefusedExperiment> {
         self.look.report.as_ref()?.experiment.as_ref()
     }
@@ -214,8 +214,8 @@ impl Shown {
         if let Some(why) = self.config() {
             line(messages.status_config(why));
         }
-        if let Some(RefusedExperiment { name, why }) = self.experiment() {
-            line(messages.status_experiment(name, why));
+        if let Some(RefusedExperiment { name, why, goes_on }) = self.experiment() {
+            line(messages.status_experiment(name, why, *goes_on));
         }
         if let Some(trouble) = self.trouble() {
             line(messages.status_ledger(trouble));

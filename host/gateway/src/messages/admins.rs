@@ -91,9 +91,10 @@ impl Messages {
         }
     }
 
-    /// To the admins: an experiment was not started.
-    pub fn experiment_refused(&self, experiment: &str, why: &str) -> String {
-        self.text("experiment-refused", [("experiment", experiment.into()), ("why", self.error(why).into())])
+    /// To the admins: an experiment was not started, or goes on without a change.
+    pub fn experiment_refused(&self, experiment: &str, why: &str, goes_on: bool) -> String {
+        let key = if goes_on { "experiment-change-refused" } else { "experiment-refused" };
+        self.text(key, [("experiment", experiment.into()), ("why", self.error(why).into())])
     }
 
     /// To the admins: a model is asked without tools from now on.
@@ -123,6 +124,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.front_accepted(true),
         messages.arm_stopped("less", "b", "a", &verdict(GuardrailMetric::Failures)),
         messages.arm_stopped("less", "b", "a", &verdict(GuardrailMetric::Overflows)),
-        messages.experiment_refused("less", "arm `b`: no such file"),
+        messages.experiment_refused("less", "arm `b`: no such file", false),
+        messages.experiment_refused("less", "arm `b`: no such file", true),
     ]
 }

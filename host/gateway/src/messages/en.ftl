@@ -62,6 +62,7 @@ partly-read = :warning: After the outage, { $count ->
 arm-stopped-for-failures = :no_entry: Experiment `{ $experiment }`: arm `{ $arm }` was stopped because its policies failed in { $bad } of { $of } conversations, against { $control-bad } of { $control-of } for `{ $control }`; its conversations go on with `{ $control }`
 arm-stopped-for-overflows = :no_entry: Experiment `{ $experiment }`: arm `{ $arm }` was stopped because prompts were too long in { $bad } of { $of } conversations, against { $control-bad } of { $control-of } for `{ $control }`; its conversations go on with `{ $control }`
 experiment-refused = :warning: Experiment `{ $experiment }` was not started: { $why }
+experiment-change-refused = :warning: The change to experiment `{ $experiment }` is not used; its previous arms go on: { $why }
 files-not-read = :paperclip: Not read: { $files }
 file-not-read = { $name } ({ $why ->
     [no-text] not text
@@ -184,7 +185,7 @@ atom-flagged = :inbox_tray: The answer from { $contributor } is kept. It reads l
 atom-approved = :white_check_mark: In use: it will be used for similar questions. ({ $id })
 atom-rejected = :x: Deleted: it will not be used for other questions. ({ $id })
 atom-unreadable = :warning: This does not count yet, because the atom's file cannot be read: { $why }
-    Decide again once somebody has mended the file.
+    Decide again once the file is fixed.
 
 button-like = Helpful
 button-dislike = Not helpful

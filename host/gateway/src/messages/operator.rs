@@ -167,10 +167,11 @@ impl Messages {
         self.text("status-config-hint", [])
     }
 
-    /// An experiment that was not started, and why.
-    pub fn status_experiment(&self, experiment: &str, why: &str) -> (String, String) {
+    /// An experiment that was not started, or goes on without a change, and why.
+    pub fn status_experiment(&self, experiment: &str, why: &str, goes_on: bool) -> (String, String) {
         let filled = [("experiment", experiment.into()), ("why", self.error(why).into())];
-        (self.text("status-config", []), self.text("status-experiment-is", filled))
+        let key = if goes_on { "status-experiment-goes-on" } else { "status-experiment-is" };
+        (self.text("status-config", []), self.text(key, filled))
     }
 
     /// What to do about that.
@@ -225,7 +226,8 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.status_heartbeat("stale", None),
         messages.status_sockets(Connection { open: 1, of: 2, reconnects: 0 }),
         messages.status_config("not a JSON object: expected value at line 1 column 1"),
-        messages.status_experiment("less", "arm `b`: no such file"),
+        messages.status_experiment("less", "arm `b`: no such file", false),
+        messages.status_experiment("less", "arm `b`: no such file", true),
         messages.status_refusal("Slack ended Socket Mode: `link_disabled`"),
         messages.status_ledger(&trouble),
         messages.status_store("postgres://pmk@db/pmk", Ok(1)),

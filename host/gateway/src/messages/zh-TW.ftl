@@ -46,6 +46,7 @@ partly-read = :warning: 離線之後有 { $count } 個對話太長，只補讀�
 arm-stopped-for-failures = :no_entry: 實驗 `{ $experiment }` 已停用 `{ $arm }`：它的 { $of } 個對話中有 { $bad } 個因策略失敗而受影響，`{ $control }` 的 { $control-of } 個中有 { $control-bad } 個；這些對話改由 `{ $control }` 繼續
 arm-stopped-for-overflows = :no_entry: 實驗 `{ $experiment }` 已停用 `{ $arm }`：它的 { $of } 個對話中有 { $bad } 個出現過提示太長，`{ $control }` 的 { $control-of } 個中有 { $control-bad } 個；這些對話改由 `{ $control }` 繼續
 experiment-refused = :warning: 實驗 `{ $experiment }` 沒有開始：{ $why }
+experiment-change-refused = :warning: 實驗 `{ $experiment }` 的修改沒有採用，先前的實驗組照常進行：{ $why }
 files-not-read = :paperclip: 沒有讀取：{ $files }
 file-not-read = { $name }（{ $why ->
     [no-text] 不是文字

@@ -183,13 +183,15 @@ impl Loader {
             .map_err(|first| self.refusals(config, self.files(config), &self.overrides(config), first))
     }
 
-    /// Returns everything that keeps the layers of an arm from loading from its files.
-    pub fn refusals_of_arm(&self, config: &PolicyConfig) -> Vec<Failure> {
+    /// Returns what keeps an arm whose layers load from its files from taking part: settings for other policies.
+    ///
+    /// # Errors
+    /// Everything that keeps the layers from loading. Which settings are for other policies is not known then.
+    pub fn look_at_arm(&self, config: &PolicyConfig) -> Result<Vec<Failure>, Vec<Failure>> {
         let overrides = self.overrides_of_arm(config);
-        match self.layers(config, &config.files, &overrides) {
-            Ok((stack, _)) => idle(config, &stack),
-            Err(first) => self.refusals(config, &config.files, &overrides, first),
-        }
+        self.layers(config, &config.files, &overrides)
+            .map(|(stack, _)| idle(config, &stack))
+            .map_err(|first| self.refusals(config, &config.files, &overrides, first))
     }
 
     /// Returns what is wrong with each component and each setting, in the order of gateway.json. If each is right by
@@ -358,9 +360,9 @@ fn allowed(config: &PolicyConfig) -> Option<BTreeSet<String>> {
 /// component that is only looked at is compiled and run as well, and what it achieves here it should achieve there.
 ///
 /// # Errors
-/// gateway.json cannot be read, or the system does not let the engine run.
+/// gateway.json cannot be read or is lost, or the system does not let the engine run.
 pub fn open_for_authoring(home: &Path) -> Result<Runtime, Failure> {
-    let (config, _) = Config::load(home)?;
+    let (config, _) = Config::load_for_command(home)?;
     let runtime = open_runtime(home)?;
     Ok(runtime.under(config.policy.limits.limits(), Trust { allow: allowed(&config.policy), ..Trust::default() }))
 }

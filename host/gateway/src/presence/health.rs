@@ -105,7 +105,7 @@ pub struct Report {
     /// Why gateway.json cannot be used as it is now, if it cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<String>,
-    /// The experiment of gateway.json that was not started, if one was not.
+    /// The experiment of gateway.json that is not in use as it is there, if one is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experiment: Option<RefusedExperiment>,
     /// What keeps lines of the ledger from being written, if anything does.
@@ -119,11 +119,14 @@ pub struct Report {
     pub settings: Option<ChangedSettings>,
 }
 
-/// An experiment that should be on, and that the gateway has not started.
+/// An experiment that should be on, and that the gateway could not load as it is in gateway.json.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedExperiment {
     pub name: String,
     pub why: String,
+    /// Whether it is on with the arms that it had before a change.
+    #[serde(default)]
+    pub goes_on: bool,
 }
 
 /// What is known of a gateway.

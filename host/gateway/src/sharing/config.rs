@@ -130,7 +130,9 @@ impl SharedConfig {
     /// Logs why the experiment of the file is not shared, once for each reason.
     fn tell_of_experiment(&mut self, why: Option<String>) {
         if let Some(why) = why.as_ref().filter(|_| why != self.told) {
-            tracing::warn!("the experiment in gateway.json is the only part not shared with other hosts: {why}");
+            tracing::warn!(
+                "the experiment in gateway.json is invalid and not shared with other hosts; people still are: {why}"
+            );
         }
         self.told = why;
     }

@@ -1,7 +1,5 @@
 //! Escalations: threads that wait for a contact's answer, and which messages belong to them.
 
-pub(super) mod updates;
-
 use pmk_core::{FrontName, Place, SessionKey};
 
 use super::{
@@ -425,7 +423,7 @@ fn newest(mut rows: Rows<'_>) -> Result<Option<Marker>, Fault> {
 }
 
 /// Returns this question as it stands, if its answer is waited for and no other turn has claimed that.
-fn waiting(
+pub(super) fn waiting(
     conn: &Connection,
     front: FrontName,
     question: &Marker,
@@ -573,7 +571,7 @@ fn forget_said(
 }
 
 /// Closes an escalation without an answer; [`StoreError::Changed`] if somebody has answered it meanwhile.
-fn close(conn: &Connection, (front, marker): (FrontName, &Marker), now_ms: i64) -> Result<(), Fault> {
+pub(super) fn close(conn: &Connection, (front, marker): (FrontName, &Marker), now_ms: i64) -> Result<(), Fault> {
     if !is_waiting(conn, front, marker, None)? {
         return Err(StoreError::Changed.into());
     }
@@ -581,12 +579,12 @@ fn close(conn: &Connection, (front, marker): (FrontName, &Marker), now_ms: i64) 
     Ok(conn.prepare_cached(CLOSE)?.run(values)?)
 }
 
-fn put(conn: &Connection, sql: &str, front: FrontName, marker: &Marker) -> Result<usize, Fault> {
+pub(super) fn put(conn: &Connection, sql: &str, front: FrontName, marker: &Marker) -> Result<usize, Fault> {
     let values = params![front_name(front), marker.channel_id, marker.thread_ts, codec::to_json(marker)];
     Ok(conn.prepare_cached(sql)?.execute(values)?)
 }
 
-fn first(mut rows: Rows<'_>) -> Result<Option<Marker>, Fault> {
+pub(super) fn first(mut rows: Rows<'_>) -> Result<Option<Marker>, Fault> {
     rows.next()?.map(marker).transpose()
 }
 

@@ -76,9 +76,14 @@ const NOT_OURS: &[&str] = &[
     "messages",
     "output",
     "parameters",
+    "partial_json",
     "prompt",
+    "reasoning",
+    "reasoning_content",
+    "reasoning_details",
     "request",
     "text",
+    "thinking",
     "tools",
 ];
 
@@ -210,6 +215,8 @@ impl ErrorBody {
     fn string(&mut self, key: &str, text: &str, depth: usize) {
         match key {
             "model" => self.model = Some(text.to_owned()),
+            // A name, such as `Google AI Studio`.
+            "provider" | "provider_name" => {}
             "retry_after" | "retry-after" | "retry_after_seconds" | "retry_delay" | "retrydelay" => {
                 self.retry_after = self.retry_after.or_else(|| wait::duration(text));
             }

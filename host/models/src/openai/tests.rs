@@ -402,6 +402,23 @@ async fn the_words_of_an_error_that_is_not_understood_were_lost_in_a_stream() {
     }
 }
 
+/// Regression: people read them as “the server said”, behind what had failed.
+#[tokio::test]
+async fn thoughts_of_the_model_and_the_name_of_its_provider_were_told_as_words_of_the_server() {
+    for key in ["reasoning", "reasoning_content", "thinking", "partial_json", "provider"] {
+        let delta = json!({key: "hm, a secret", "tool_calls": "none"});
+        for odd in [json!({"choices": [{"index": 0, "delta": delta}]}), json!({"choices": [], key: "hm, a secret"})] {
+            for reply in [Reply::Raw(format!("data: {odd}\n\n")), Reply::Error(200, odd)] {
+                let server = stand_in::OpenAi::start();
+                (0..2).for_each(|_| server.push(reply.clone()));
+                let asked = request(vec![Message::user("q")]);
+                let error = client(&server, Some(KEY)).ask(&asked, &Meter::default()).await.expect_err("an error");
+                assert!(!error.to_string().contains("secret"), "{reply:?}: {error}");
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn an_answer_that_its_server_ends_with_an_error_is_none() {
     let server = stand_in::OpenAi::start();

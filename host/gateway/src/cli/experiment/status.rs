@@ -18,6 +18,7 @@ use crate::{
     policies::experiment::figures::{
         self, ArmFigures, Compared, Difference, Figures, Finding, LEAST_CONVERSATIONS, PoliciesChanged, Role,
     },
+    presence::health::RefusedExperiment,
     store::{Store, StoreError},
 };
 
@@ -74,13 +75,14 @@ impl Status {
         };
         let on = written.as_ref().filter(|written| written.is_on(clock::now_ms()));
         let refused = on.and_then(|on| refused(context, &on.name));
-        let state = State::of(written.as_ref(), refused.as_deref());
+        let state = State::of(written.as_ref(), refused.as_ref());
         if let Some(written) = &written {
             super::warn_if_futile(context, written);
         }
         if context.json {
             let mut document = serde_json::to_value(&figures).map_err(Failure::new)?;
             document["state"] = json!(state.name());
+            document["refused"] = json!(refused.as_ref().map(|refused| &refused.why));
             document["start"] = json!(written.and_then(|written| written.start).map(|start| start.to_string()));
             document["level"] = json!(figures::LEVEL);
             return print_json(&document);
@@ -96,24 +98,25 @@ enum State<'a> {
     Later(Timestamp),
     /// The running gateway has refused it for this reason.
     Refused(&'a str),
+    /// It is on, with the arms that it had before a change which the running gateway has refused for this reason.
+    Unchanged(Timestamp, &'a str),
     Off,
 }
 
 impl<'a> State<'a> {
-    fn of(config: Option<&ExperimentConfig>, refused: Option<&'a str>) -> State<'a> {
-        if let Some(why) = refused {
-            return State::Refused(why);
-        }
-        match config.and_then(|config| config.start) {
-            Some(start) if start <= Timestamp::now() => State::On(start),
-            Some(start) => State::Later(start),
-            None => State::Off,
+    fn of(config: Option<&ExperimentConfig>, refused: Option<&'a RefusedExperiment>) -> State<'a> {
+        match (config.and_then(|config| config.start), refused) {
+            (Some(start), Some(RefusedExperiment { why, goes_on: true, .. })) => State::Unchanged(start, why),
+            (_, Some(RefusedExperiment { why, .. })) => State::Refused(why),
+            (Some(start), None) if start <= Timestamp::now() => State::On(start),
+            (Some(start), None) => State::Later(start),
+            (None, None) => State::Off,
         }
     }
 
     fn name(self) -> &'static str {
         match self {
-            State::On(_) => "on",
+            State::On(_) | State::Unchanged(..) => "on",
             State::Later(_) => "later",
             State::Refused(_) => "not-started",
             State::Off => "off",
@@ -121,10 +124,9 @@ impl<'a> State<'a> {
     }
 }
 
-/// Returns why the running gateway has not started the experiment, if it says so.
-fn refused(context: &Context, name: &str) -> Option<String> {
-    let refused = look(&context.home).ok()?.report?.experiment?;
-    (refused.name == name).then_some(refused.why)
+/// Returns the experiment if the running gateway says that it has refused it as it is.
+fn refused(context: &Context, name: &str) -> Option<RefusedExperiment> {
+    look(&context.home).ok()?.report?.experiment.filter(|refused| refused.name == name)
 }
 
 fn page(figures: &Figures, state: State<'_>, language: Language) -> String {
@@ -133,6 +135,9 @@ fn page(figures: &Figures, state: State<'_>, language: Language) -> String {
         State::On(start) => format!("running since {start}"),
         State::Later(start) => format!("starts at {start}"),
         State::Refused(why) => format!("not started: {why}"),
+        State::Unchanged(start, why) => {
+            format!("running since {start} without its last change, which cannot be used: {why}")
+        }
         State::Off => "off".into(),
     });
     let experiment = page.translated("experiment");

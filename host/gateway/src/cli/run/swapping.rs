@@ -80,7 +80,11 @@ pub(super) fn report(services: &Services) -> Reporter {
             store_away: store.away(),
             excuses_heartbeat: store.excuses_heartbeat(),
             config: people.trouble(),
-            experiment: experiment.refused().map(|(name, why)| RefusedExperiment { name, why }),
+            experiment: experiment.refused().map(|refused| RefusedExperiment {
+                name: refused.name,
+                why: refused.why,
+                goes_on: refused.goes_on,
+            }),
             ledger: ledger.trouble(),
             policies: identities(serving.stack()),
             settings: Some(serving.stack().changed_settings()),

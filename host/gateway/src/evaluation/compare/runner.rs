@@ -1,6 +1,7 @@
 //! Replays all conversations, several at a time. Each is read when it is needed and dropped when it is done.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Mutex, PoisonError,
@@ -20,6 +21,8 @@ use super::{
     recording::Recording,
     replay::{Arm, Replay, Setup},
 };
+use crate::store::transfer::TransferError;
+
 /// What is replayed, and how.
 pub struct Comparison<'a> {
     pub arms: &'a [Arm],
@@ -54,6 +57,8 @@ pub struct Results {
     pub problems: Vec<String>,
     /// The number of conversations that could not be read; each is one of the problems.
     pub left_out: usize,
+    /// What to do if a file was cut off: nobody knows how many conversations are missing.
+    pub cut_off: Option<Cow<'static, str>>,
 }
 
 /// A replay panicked, which is a bug. The other results are discarded: all policies must be measured on the same
@@ -85,14 +90,14 @@ impl Comparison<'_> {
     pub fn run(&self, found: Vec<Source>, watch: &dyn Watch) -> Result<Results, Panicked> {
         let (jobs, waiting) = sync_channel::<Job>(2 * self.jobs);
         let waiting = Arc::new(Mutex::new(waiting));
-        let (parts, mut unread) = thread::scope(|scope| {
+        let (parts, unread) = thread::scope(|scope| {
             let start = |_| {
                 let waiting = Arc::clone(&waiting);
                 scope.spawn(move || self.work(&waiting, watch))
             };
             let workers: Vec<_> = (0..self.jobs).map(start).collect();
             drop(waiting);
-            let mut unread = Vec::new();
+            let mut unread = Part::default();
             // This fails only if no worker is left, and the cause is known once they are joined.
             let _ = hand_out(found, &jobs, &mut unread, watch);
             drop(jobs);
@@ -102,24 +107,25 @@ impl Comparison<'_> {
         });
         let mut parts: Vec<Part> =
             parts.into_iter().collect::<Result<_, _>>().map_err(|panic| Panicked(panics::words(&*panic)))?;
+        parts.push(unread);
         let mut results = Results { totals: vec![Totals::default(); self.arms.len()], ..Results::default() };
-        let (mut left_out, mut replayed) = (unread.len(), BTreeSet::new());
+        let (mut problems, mut replayed) = (Vec::new(), BTreeSet::new());
         for part in &mut parts {
-            left_out += part.left_out;
+            results.left_out += part.left_out;
+            results.cut_off = results.cut_off.take().or_else(|| part.cut_off.take());
             replayed.append(&mut part.names);
             results.conversations.append(&mut part.conversations);
             results.asked += part.asked;
-            unread.append(&mut part.problems);
+            problems.append(&mut part.problems);
             for (totals, other) in results.totals.iter_mut().zip(std::mem::take(&mut part.totals)) {
                 totals.merge(other);
             }
         }
         // Sorted by file, independently of which finished first.
         results.conversations.sort_by_key(|replayed| replayed.number);
-        unread.sort();
-        results.problems = unread.into_iter().map(|(_, problem)| problem).collect();
+        problems.sort();
+        results.problems = problems.into_iter().map(|(_, problem)| problem).collect();
         results.problems.extend(self.questions.map(|questions| questions.astray(&replayed)).unwrap_or_default());
-        results.left_out = left_out;
         Ok(results)
     }
 
@@ -178,7 +184,7 @@ impl Comparison<'_> {
 /// Why a recording without turns cannot be replayed.
 fn refusal(recording: &Recording) -> &'static str {
     if recording.has_parked {
-        "all that people have written in it is parked: `pmk-host sessions parked` lists it"
+        "all user messages in it are parked; `pmk-host sessions parked` lists them"
     } else if recording.entries.is_empty() {
         "it has no messages"
     } else {
@@ -193,7 +199,7 @@ fn refusal(recording: &Recording) -> &'static str {
 fn hand_out(
     found: Vec<Source>,
     jobs: &SyncSender<Job>,
-    unread: &mut Vec<(usize, String)>,
+    unread: &mut Part,
     watch: &dyn Watch,
 ) -> Result<(), SendError<Job>> {
     let mut number = 0;
@@ -205,7 +211,12 @@ fn hand_out(
             match conversation {
                 Ok(conversation) => jobs.send((number, conversation))?,
                 Err(error) => {
-                    unread.push((number, error.to_string()));
+                    if matches!(error, TransferError::EndsEarly { .. }) {
+                        unread.cut_off = Some(error.hint());
+                        unread.problems.push((number, error.to_string()));
+                    } else {
+                        unread.leave_out(number, error.to_string());
+                    }
                     watch.done();
                 }
             }
@@ -215,7 +226,7 @@ fn hand_out(
     Ok(())
 }
 
-/// The results of one worker.
+/// The results of one worker, or what could not be handed out.
 #[derive(Default)]
 struct Part {
     conversations: Vec<Replayed>,
@@ -223,6 +234,7 @@ struct Part {
     asked: u64,
     problems: Vec<(usize, String)>,
     left_out: usize,
+    cut_off: Option<Cow<'static, str>>,
     /// The names by which questions may know what was replayed.
     names: BTreeSet<String>,
 }
@@ -242,7 +254,7 @@ mod tests {
     use crate::{
         chat::{Attachments, Inbound, ReplyTo},
         evaluation::compare::histories::HistoryFile,
-        store::Store,
+        store::{Store, transfer::full},
     };
     use pmk_models::sim::{Sim, SimConfig};
 
@@ -286,8 +298,24 @@ mod tests {
         });
         let comparison = Comparison { arms: &[], setup: &setup(), questions: None, jobs: 1 };
         let results = comparison.run(vec![Source::Kept(store, inbound.key)], &LooksAway).expect("results");
-        let told = "`slack:dm:U1`: all that people have written in it is parked: `pmk-host sessions parked` lists it";
+        let told = "`slack:dm:U1`: all user messages in it are parked; `pmk-host sessions parked` lists them";
         assert_eq!((results.problems, results.left_out), (vec![told.to_owned()], 1));
+    }
+
+    /// Regression: it counted as one conversation, and the advice was about the format of files.
+    #[test]
+    fn an_export_that_was_cut_off_counted_as_a_conversation_left_out() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("all.jsonl");
+        let mut export: Vec<u8> = vec![];
+        full::write_header(&mut export).expect("the first line");
+        std::fs::write(&path, export).expect("a file");
+        let found = Source::File(HistoryFile { name: "all.jsonl".into(), path, key: None });
+        let comparison = Comparison { arms: &[], setup: &setup(), questions: None, jobs: 1 };
+        let results = comparison.run(vec![found], &LooksAway).expect("results");
+        assert!(matches!(&results.problems[..], [told] if told.contains("` ends early, at line ")), "{results:?}");
+        assert_eq!(results.left_out, 0);
+        assert_eq!(results.cut_off.as_deref(), Some("export it again, or copy the whole file"));
     }
 
     struct Panics;

@@ -43,6 +43,7 @@ status-refusal = refused
 status-config = not in use
 status-config-hint = correct gateway.json; `pmk-host config check` names everything that is wrong with it
 status-experiment-is = experiment `{ $experiment }` was not started: { $why }
+status-experiment-goes-on = the change to experiment `{ $experiment }`, whose previous arms go on: { $why }
 status-experiment-hint = correct `experiment` in gateway.json, or end it with `pmk-host experiment stop`; if only a file was missing, restart the gateway
 status-sockets = sockets
 status-sockets-are = { $open } of { $of } connected, { $reconnects ->

@@ -43,6 +43,7 @@ status-refusal = 遭拒
 status-config = 沒有採用
 status-config-hint = 請修正 gateway.json；`pmk-host config check` 會列出所有問題
 status-experiment-is = 實驗 `{ $experiment }` 沒有開始：{ $why }
+status-experiment-goes-on = 實驗 `{ $experiment }` 的修改，先前的實驗組照常進行：{ $why }
 status-experiment-hint = 請修正 gateway.json 的 `experiment`，或用 `pmk-host experiment stop` 結束它；如果只是缺了檔案，請重新啟動閘道
 status-sockets = 連線
 status-sockets-are = 已連上 { $open } 條，共 { $of } 條；最近 10 分鐘重連 { $reconnects } 次

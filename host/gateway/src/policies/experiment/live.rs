@@ -70,6 +70,14 @@ struct State {
     on: Option<Arc<ActiveExperiment>>,
 }
 
+/// An experiment of gateway.json that was refused as it is there.
+pub(crate) struct Refused {
+    pub(crate) name: String,
+    pub(crate) why: String,
+    /// Whether it is on all the same, with the arms that it had before.
+    pub(crate) goes_on: bool,
+}
+
 /// The configuration that was last loaded or refused.
 struct Tried {
     trial: Arc<Trial>,
@@ -227,8 +235,17 @@ impl RunningExperiment {
     fn refuse(&self, name: String, failure: &Failure) {
         let (why, hint) = (failure.message(), failure.advice());
         self.state().refused = Some((name.clone(), why.to_owned()));
-        tracing::error!(experiment = name, hint, "the experiment was not started: {why}");
-        self.ports.admins.tell(self.ports.messages.experiment_refused(&name, failure.message()));
+        let goes_on = self.on().is_some();
+        if goes_on {
+            tracing::error!(
+                experiment = name,
+                hint,
+                "the change to the experiment is not used, its previous arms go on: {why}"
+            );
+        } else {
+            tracing::error!(experiment = name, hint, "the experiment was not started: {why}");
+        }
+        self.ports.admins.tell(self.ports.messages.experiment_refused(&name, why, goes_on));
         let reason = failure.message().to_owned();
         self.ports.ledger.note(Event::ExperimentRefused { experiment: name, reason });
     }
@@ -306,11 +323,11 @@ impl RunningExperiment {
         self.wanted().is_some_and(|wanted| on.is(&wanted)).then_some(on)
     }
 
-    /// Returns the name of the experiment that should be on and was refused, and why.
-    pub(crate) fn refused(&self) -> Option<(String, String)> {
+    /// Returns the experiment that should be on and was refused as it is in gateway.json.
+    pub(crate) fn refused(&self) -> Option<Refused> {
         let (name, why) = self.state().refused.clone()?;
-        let is_wanted = self.wanted().is_some_and(|wanted| wanted.name == name);
-        (is_wanted && self.on().is_none()).then_some((name, why))
+        self.wanted().filter(|wanted| wanted.name == name)?;
+        Some(Refused { name, why, goes_on: self.on().is_some() })
     }
 
     /// Ends an experiment that gateway.json has stopped, or an arm of which it has promoted.

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::store::{
-    archive, asked, atom_files, calibrations, cases, changes, connection::CACHED_STATEMENTS, dump, erase, escalations,
-    events, experiments, following, handed_on, in_person, intake, lease, outgoing, presence, presses, proposals,
-    receipts, reset, restore, retention, sessions, tools, turns, uses, window,
+    archive, asked, atom_files, calibrations, cases, changes, connection::CACHED_STATEMENTS, dump, erase,
+    escalation_updates, escalations, events, experiments, following, handed_on, in_person, intake, lease, outgoing,
+    presence, presses, proposals, receipts, reset, restore, retention, sessions, tools, turns, uses, window,
 };
 
 /// Every statement of a turn, and of a command on one conversation.
@@ -56,10 +56,10 @@ const BY_INDEX: &[&str] = &[
     escalations::CLAIM,
     escalations::RELEASE_CLAIM,
     escalations::GIVE_UP,
-    escalations::updates::IS_CLAIMING,
-    escalations::updates::ABSORBED,
-    escalations::updates::LAST_ASKED,
-    escalations::updates::AWAIT,
+    escalation_updates::IS_CLAIMING,
+    escalation_updates::ABSORBED,
+    escalation_updates::LAST_ASKED,
+    escalation_updates::AWAIT,
     escalations::IN_CHANNEL,
     escalations::UNDER,
     escalations::UNDER_WAY,
@@ -74,9 +74,9 @@ const BY_INDEX: &[&str] = &[
     handed_on::PARTS,
     handed_on::EMPTY_PART,
     escalations::CLOSE,
-    escalations::updates::FORGET_APART,
-    escalations::updates::FORGET,
-    escalations::updates::ASK_APART,
+    escalation_updates::FORGET_APART,
+    escalation_updates::FORGET,
+    escalation_updates::ASK_APART,
     escalations::SET_MARKER,
     escalations::REMARKED,
     escalations::BEGIN_ANEW,

@@ -16,8 +16,7 @@ use crate::{
         cases,
         codec::{self, NewMessage, Shown},
         error::Fault,
-        escalations::updates,
-        events, hosts, outgoing, receipt,
+        escalation_updates, events, hosts, outgoing, receipt,
         sql::{self, Connection, Invalidation, OptionalExtension, PrefetchedRows, Row, params},
         undelivered::Outstanding,
         uses, window,
@@ -190,7 +189,7 @@ impl Store {
             let ids: Vec<i64> = stored.iter().map(|(id, _)| *id).collect();
             receipt::keep(conn, (session, turn), &recorded.receipts, &ids)?;
             events::add(conn, Some(turn), &lines)?;
-            updates::apply(conn, (turn, session), escalation.as_ref(), parts, now_ms)?;
+            escalation_updates::apply(conn, (turn, session), escalation.as_ref(), parts, now_ms)?;
             // Messages that were answered along may have been removed from the window.
             Ok((session, known.filter(|_| also.is_empty()), added))
         };

@@ -2,35 +2,33 @@
 
 use pmk_core::FrontName;
 
-use super::{SET_MARKER, close, first, put, waiting};
+use super::{
+    Outgoing, Proposal, Purpose,
+    error::Fault,
+    escalations::{SET_MARKER, close, first, put, waiting},
+    intake::front_name,
+    proposals,
+    sql::{Connection, params},
+    uses,
+};
 use crate::{
     escalation::{EscalationRemark, Marker},
     ids::{SessionId, TurnId},
-    store::{
-        Outgoing, Proposal, Purpose,
-        error::Fault,
-        intake::front_name,
-        proposals,
-        sql::{Connection, params},
-        uses,
-    },
 };
 
 /// How long a closed escalation is remembered, so that a late answer is recognised.
 const CLOSED_FOR_MS: i64 = 24 * 60 * 60 * 1_000;
 
-pub(in crate::store) const IS_CLAIMING: &str = "SELECT 1 FROM escalation WHERE claimed_by = ?1";
-pub(in crate::store) const ABSORBED: &str =
-    "UPDATE escalation SET closed_at = ?2, claimed_by = NULL WHERE claimed_by = ?1";
-pub(in crate::store) const FORGET_APART: &str = "DELETE FROM asked_apart WHERE (front, channel, thread_ts) IN
+pub(super) const IS_CLAIMING: &str = "SELECT 1 FROM escalation WHERE claimed_by = ?1";
+pub(super) const ABSORBED: &str = "UPDATE escalation SET closed_at = ?2, claimed_by = NULL WHERE claimed_by = ?1";
+pub(super) const FORGET_APART: &str = "DELETE FROM asked_apart WHERE (front, channel, thread_ts) IN
      (SELECT front, channel, thread_ts FROM escalation WHERE closed_at <= ?1)";
-pub(in crate::store) const FORGET: &str = "DELETE FROM escalation WHERE closed_at <= ?1";
-pub(in crate::store) const LAST_ASKED: &str =
+pub(super) const FORGET: &str = "DELETE FROM escalation WHERE closed_at <= ?1";
+pub(super) const LAST_ASKED: &str =
     "SELECT marker FROM escalation WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3";
-pub(in crate::store) const AWAIT: &str = "INSERT INTO escalation (front, channel, thread_ts, marker) VALUES (?1, ?2, ?3, ?4)
+pub(super) const AWAIT: &str = "INSERT INTO escalation (front, channel, thread_ts, marker) VALUES (?1, ?2, ?3, ?4)
      ON CONFLICT (front, channel, thread_ts) DO UPDATE SET marker = excluded.marker, claimed_by = NULL, closed_at = NULL";
-pub(in crate::store) const ASK_APART: &str =
-    "INSERT INTO asked_apart (turn_id, part, contact, front, channel, thread_ts)
+pub(super) const ASK_APART: &str = "INSERT INTO asked_apart (turn_id, part, contact, front, channel, thread_ts)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 
 /// What happens to an escalation.
@@ -54,7 +52,7 @@ pub enum EscalationUpdate {
 }
 
 /// Carries out what an answer changes. Its parts may ask contacts.
-pub(in crate::store) fn apply(
+pub(super) fn apply(
     conn: &Connection,
     (turn, session): (TurnId, SessionId),
     update: Option<&EscalationUpdate>,
