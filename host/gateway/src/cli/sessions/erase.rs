@@ -101,7 +101,7 @@ impl Erase {
             let written_in = store.written_in_by(user).await?;
             if written_in.is_empty() && Id::user(user).is_err() {
                 return Err(Failure::new(format!("nothing is stored that `{user}` has written"))
-                    .hint("name people by their ids, as `sessions list` and `sessions show` have them"));
+                    .hint("name people by their ids, such as `U012AB3CD`: Slack shows them in profiles"));
             }
             let target = |WrittenIn { key, whole }| Target::From { key, user: user.clone(), whole };
             return Ok(written_in.into_iter().map(target).collect());
