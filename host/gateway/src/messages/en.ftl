@@ -185,7 +185,7 @@ atom-flagged = :inbox_tray: The answer from { $contributor } is kept. It reads l
 atom-approved = :white_check_mark: In use: it will be used for similar questions. ({ $id })
 atom-rejected = :x: Deleted: it will not be used for other questions. ({ $id })
 atom-unreadable = :warning: This does not count yet, because the atom's file cannot be read: { $why }
-    Decide again once the file is fixed.
+    The person who was asked can decide once the file is fixed.
 
 button-like = Helpful
 button-dislike = Not helpful

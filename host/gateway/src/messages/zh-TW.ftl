@@ -163,7 +163,7 @@ atom-flagged = :inbox_tray: { $contributor } 的回答已經記下來，但讀�
 atom-approved = :white_check_mark: 已採用，之後會用來回答類似的問題。（{ $id }）
 atom-rejected = :x: 已刪除，不會用來回答其他問題。（{ $id }）
 atom-unreadable = :warning: 這還不算數，因為讀不了 atom 的檔案：{ $why }
-    請在檔案修好後再決定一次。
+    等檔案修好，被詢問的人就可以決定。
 
 button-like = 有幫助
 button-dislike = 沒有幫助

@@ -17,7 +17,7 @@ use super::{
     events::EventWriter,
     following, handed_on, images,
     intake::{self, CALL_OFF, SET_MESSAGE, UNPARK},
-    presence, receipt, sessions,
+    presence, sessions,
     sql::{self, Connection, OptionalExtension, Row, Rows, params},
 };
 use crate::{
@@ -335,7 +335,8 @@ fn edit(conn: &Connection, pen: EventWriter, edit: &Edit, now_ms: i64) -> Result
     if known.called_off == Some(CalledOff::Deleted) {
         // Unlike one that was deleted, or erased after it was answered, a message that was for nobody here is new once it
         // is for the bot.
-        let is_new = *is_for_us && !known.is_answered && !intake::was_seen(conn, message, now_ms)?;
+        let is_new =
+            *is_for_us && !erase::is_in_archive(conn, known.turn())? && !intake::was_seen(conn, message, now_ms)?;
         return Ok(if is_new { Changed::Unknown } else { Changed::Nothing });
     }
     if last_edit.as_ref().is_some_and(|last| last > at) {
@@ -415,7 +416,7 @@ fn delete(
         && words.is_some()
         && *of != DeletedAuthor::Own
     {
-        receipt::erase_background(conn, session)?;
+        erase::background(conn, session)?;
     }
     let mut found = find(conn, channel, ts)?;
     if found.is_empty() {
@@ -424,7 +425,7 @@ fn delete(
                 // The same of the thread that has begun under it.
                 let under = SessionKey { thread: Some(ts.clone()), ..key.clone() };
                 if let Some(under) = sessions::find(conn, &under)? {
-                    receipt::erase_background(conn, under)?;
+                    erase::background(conn, under)?;
                 }
                 let Some(erased) = erase::answer(conn, turn, answer, now_ms)? else { return Ok(Changed::Nothing) };
                 next_revision(conn, session)?;

@@ -12,10 +12,15 @@ use super::{
     archive,
     codec::{self, NewMessage},
     error::Fault,
-    handed_on, images, receipt,
+    handed_on, images,
+    intake::SET_MESSAGE,
+    receipt,
     sql::{Connection, OptionalExtension, params},
 };
-use crate::ids::{SessionId, TurnId};
+use crate::{
+    chat::{Inbound, Thread},
+    ids::{SessionId, TurnId},
+};
 
 pub(super) const QUESTION: &str =
     "SELECT id, blocks FROM message WHERE turn_id = ?1 AND role = 'user' AND origin = 'user'
@@ -33,6 +38,9 @@ pub(super) const MOVE_PIECES: &str =
 pub(super) const FORGET_READING: &str = "UPDATE turn SET reading = NULL WHERE id = ?1";
 pub(super) const FORGET_EDITED: &str = "UPDATE inbox SET edited = NULL, attached = NULL WHERE id = ?1";
 pub(super) const FORGET_PROPOSAL: &str = "DELETE FROM proposal WHERE turn_id = ?1 AND confirmed_by IS NULL";
+/// Unfinished messages that have what was said before in their thread.
+pub(super) const WITH_THREAD: &str = "SELECT id, message, edited_at FROM inbox
+     WHERE session_id = ?1 AND message IS NOT NULL AND message LIKE '%\"thread\":{%'";
 const IS_LIVE: &str = "SELECT 1 FROM live WHERE session_id = ?1 AND message_id = ?2";
 const SUMMARIES_SINCE: &str = "SELECT count(*) FROM message WHERE session_id = ?1 AND id > ?2 AND origin = 'summary'";
 
@@ -51,6 +59,12 @@ pub(super) fn question_text(conn: &Connection, turn: TurnId) -> Result<Option<(i
     let id: i64 = row.get(0)?;
     let blocks: Vec<Block> = codec::from_json(row.get_ref(1)?, &format!("message {id}"))?;
     Ok(Some((id, pmk_core::message::plain_text(&blocks))))
+}
+
+/// Returns whether the archive has a question, or where its text was.
+pub(super) fn is_in_archive(conn: &Connection, turn: TurnId) -> Result<bool, Fault> {
+    let answered_with = conn.prepare_cached(PIECE_OF)?.query_row([turn.0], |row| row.get::<_, Option<i64>>(1));
+    Ok(answered_with.optional()?.flatten().is_some() || question_text(conn, turn)?.is_some())
 }
 
 /// Erases what is stored of a question beside its text, whether it waits or was answered.
@@ -118,6 +132,33 @@ pub(super) fn answer(conn: &Connection, turn: TurnId, words: &str, now_ms: i64) 
     let Some(id) = last else { return Ok(None) };
     let session = conn.prepare_cached(PIECE_OF)?.query_row([turn.0], |row| row.get(0)).map(SessionId)?;
     replace(conn, session, id, Message::assistant(words), now_ms).map(Some)
+}
+
+/// Erases what was said in a thread before the gateway was mentioned there: what receipts of its conversation refer to,
+/// and what unfinished messages have of it; for these it is read anew.
+pub(super) fn background(conn: &Connection, session: SessionId) -> Result<(), Fault> {
+    receipt::erase_background(conn, session)?;
+    threads(conn, session, |_| true)
+}
+
+/// Erases these threads from the unfinished messages of a conversation.
+pub(super) fn threads(conn: &Connection, session: SessionId, is_gone: impl Fn(&Thread) -> bool) -> Result<(), Fault> {
+    let mut statement = conn.prepare_cached(WITH_THREAD)?;
+    let mut rows = statement.query([session.0])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (id, message, edited_at): (i64, String, Option<String>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        // One that cannot be read is parked when its turn begins.
+        let Ok(mut message) = serde_json::from_str::<Inbound>(&message) else { continue };
+        if message.attached.thread.as_ref().is_some_and(&is_gone) {
+            message.attached.thread = None;
+            found.push((id, message, edited_at));
+        }
+    }
+    for (id, message, edited_at) in found {
+        conn.prepare_cached(SET_MESSAGE)?.run(params![id, codec::to_json(&message), edited_at])?;
+    }
+    Ok(())
 }
 
 /// Replaces a stored message everywhere.

@@ -21,7 +21,8 @@ pub(super) const TAKE_OVER: &str =
     "UPDATE escalation SET claimed_by = ?2 WHERE claimed_by IN (?1, ?2) RETURNING marker";
 pub(super) const TAKE_BACK: &str =
     concat!("UPDATE escalation SET ", escalations::unclaimed!(), " WHERE claimed_by = ?1");
-pub(super) const PARTS: &str = "SELECT part, how FROM outbox WHERE turn_id = ?1 AND how LIKE '%\"for\":\"hand-on\"%'";
+pub(super) const PARTS: &str = "SELECT part, how FROM outbox WHERE turn_id = ?1 AND (how LIKE '%\"for\":\"hand-on\"%'
+         OR (sent_at IS NOT NULL AND how LIKE '%\"for\":\"notice\"%'))";
 pub(super) const EMPTY_PART: &str = "UPDATE outbox SET how = ?3 WHERE turn_id = ?1 AND part = ?2";
 
 /// Returns the answer that a contact's turn hands on to the asker's conversation, as the message it becomes there.
@@ -74,18 +75,23 @@ pub(super) fn by(conn: &Connection, turn: TurnId) -> Result<Vec<Inbound>, Fault>
     Ok(parts(conn, turn)?.into_iter().filter_map(answer).collect())
 }
 
-/// Erases the text of what a contact's turn hands on.
+/// Erases the text of what a contact's turn hands on, and of the atom that was made from it.
 pub(super) fn erase(conn: &Connection, turn: TurnId) -> Result<(), Fault> {
     for (part, mut how) in parts(conn, turn)? {
-        if let Purpose::HandOn { answer } = &mut how.purpose {
-            answer.text.clear();
-            answer.attached = Attachments::default();
+        match &mut how.purpose {
+            Purpose::HandOn { answer } => {
+                answer.text.clear();
+                answer.attached = Attachments::default();
+            }
+            Purpose::Notice { atom, .. } => atom.clear(),
+            _ => {}
         }
         conn.prepare_cached(EMPTY_PART)?.run(params![turn.0, part, codec::to_json(&how)])?;
     }
     Ok(())
 }
 
+/// The parts that have the text of a contact's answer.
 fn parts(conn: &Connection, turn: TurnId) -> Result<Vec<(i64, How)>, Fault> {
     let mut statement = conn.prepare_cached(PARTS)?;
     let mut rows = statement.query([turn.0])?;

@@ -12,7 +12,7 @@ use pmk_core::{Place, SessionKey};
 use super::{
     ErasedConversation, Erasing, Lease, Store, StoreError, archive,
     changes::{self, select_known},
-    codec,
+    codec, erase,
     error::Fault,
     escalations,
     moment::Began,
@@ -20,7 +20,10 @@ use super::{
     retention, sessions,
     sql::{Connection, params},
 };
-use crate::ids::SessionId;
+use crate::{
+    chat::{Thread, ThreadPost},
+    ids::SessionId,
+};
 
 /// How many messages are erased at once: each changes the search index.
 const PIECE: i64 = 50;
@@ -54,6 +57,8 @@ const OF_PERSON: &str = concat!(
 );
 const FORGET_PARKED: &str = "UPDATE inbox SET message = NULL, parked_at = NULL, parked_why = NULL
      WHERE id = ?1 AND message IS NOT NULL";
+const FORGET_UNSENT: &str = "UPDATE outbox SET body = NULL, how = NULL WHERE turn_id = ?1 AND sent_at IS NULL";
+const UNFINISHED: &str = "SELECT DISTINCT session_id FROM inbox WHERE message IS NOT NULL ORDER BY session_id";
 /// What was said in threads before the gateway was mentioned there.
 const EARLIER: &str = "SELECT t.sha256, t.body FROM text t WHERE t.sha256 IN
      (SELECT CASE WHEN json_valid(body) THEN json_extract(body, '$.background') END FROM receipt
@@ -170,7 +175,8 @@ impl Store {
         .await
     }
 
-    /// Erases these texts of threads, and what a person has said about questions that wait.
+    /// Erases these texts of threads, those that unfinished messages have, and what a person has said about questions that
+    /// wait.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -178,6 +184,11 @@ impl Store {
         let user = user.to_owned();
         self.write(move |conn| {
             receipt::erase_texts(conn, &threads)?;
+            let sessions: Vec<i64> =
+                conn.prepare_cached(UNFINISHED)?.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+            for session in sessions {
+                erase::threads(conn, SessionId(session), |thread| is_named(thread, &user))?;
+            }
             escalations::forget_remarks(conn, |said| Ok(said.user_id == user))
         })
         .await
@@ -236,6 +247,12 @@ fn is_own(key: &SessionKey, user: &str) -> bool {
     matches!(&key.place, Place::Dm(of) if of == user)
 }
 
+/// Whether a person has written in a thread, or is mentioned in it.
+fn is_named(thread: &Thread, user: &str) -> bool {
+    let is_in = |post: &ThreadPost| names(&post.by, user) || names(&post.text, user);
+    thread.people.iter().any(|of| of == user) || thread.said.iter().any(is_in)
+}
+
 /// Whether a text contains an id, and not only as part of a longer one.
 fn names(text: &str, id: &str) -> bool {
     let is_part = |char: char| char.is_ascii_alphanumeric() || char == '_';
@@ -265,16 +282,19 @@ fn erase_piece(
     let mut erased = ErasedMessages { imported, ..ErasedMessages::default() };
     for known in &found {
         changes::erase_beside(conn, known)?;
-        if conn.prepare_cached(FORGET_PARKED)?.execute([known.inbox.0])? > 0 {
-            archive::forget(conn, known.turn())?;
+        let was_parked = conn.prepare_cached(FORGET_PARKED)?.execute([known.inbox.0])? > 0;
+        if was_parked {
+            if !known.is_answered {
+                archive::forget(conn, known.turn())?;
+            }
+            // Nobody sends it any more.
+            conn.prepare_cached(FORGET_UNSENT)?.run([known.inbox.0])?;
             erased.parked += 1;
-            erased.messages += 1;
         }
         // A command, for one, has no text that is stored.
-        if let Some(of_it) = changes::erase_said(conn, known, words, now_ms)? {
-            erased.summaries = erased.summaries.max(of_it.summaries);
-            erased.messages += 1;
-        }
+        let said = changes::erase_said(conn, known, words, now_ms)?;
+        erased.messages += usize::from(was_parked || said.is_some());
+        erased.summaries = erased.summaries.max(said.map_or(0, |said| said.summaries));
     }
     Ok(Piece { erased, last: found.last().map(|known| known.inbox.0) })
 }

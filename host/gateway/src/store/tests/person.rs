@@ -12,9 +12,9 @@ use super::{
     *,
 };
 use crate::{
-    chat::Edit,
+    chat::{Edit, Thread, ThreadPost},
     escalation::{EscalationRemark, Marker},
-    store::{ErasedMessages, ErasedOfPerson, WrittenIn},
+    store::{ErasedMessages, ErasedOfPerson, Purpose, WrittenIn},
 };
 
 const SHARED: &str = "slack:channel:C1:1.1";
@@ -149,6 +149,67 @@ async fn what_is_not_answered_yet_is_not_erased_and_what_is_parked_is() {
     );
     assert_eq!(columns_with(&home, "zebra"), []);
     assert_eq!(store.parked().await.unwrap().len(), 0);
+}
+
+#[tokio::test]
+async fn of_a_parked_answer_to_several_people_only_the_words_of_one_go() {
+    let home = home();
+    let store = open(&home);
+    let mut inboxes = vec![];
+    for (user, event, text) in [("U2", "Ev1", "giraffe"), ("U1", "Ev2", "zebra")] {
+        inboxes.push(accepted(&store, SHARED, user, event, text).await);
+    }
+    let [first, last] = [ask(&store, inboxes[0]).await.turn, ask(&store, inboxes[1]).await.turn];
+    let recorded = Recorded {
+        also: vec![(first, "U2".into())],
+        pieces: vec![(first, 0..7), (last, 9..14)],
+        parts: vec![Outgoing::reply("of a zebra"), Outgoing::reply("and its zebra foal")],
+        ..recorded("giraffe\n\nzebra", "an answer")
+    };
+    store.record(last, recorded, NOW).await.unwrap();
+    store.park(inboxes[1], "a test", vec![], NOW).await.unwrap();
+    store.parked_told(inboxes[1]).await.unwrap();
+    let gone = ErasedMessages { messages: 1, parked: 1, ..ErasedMessages::default() };
+    assert_eq!(erase(&store, "U1").await, Ok(ErasedOfPerson::Messages(gone)));
+    assert_eq!(live_texts(&store, SHARED).await, [format!("giraffe\n\n{WORDS}"), "an answer".to_owned()]);
+    assert_eq!(columns_with(&home, "zebra"), []);
+}
+
+#[tokio::test]
+async fn an_atom_that_was_made_from_a_message_is_not_kept_beside_it() {
+    let home = home();
+    let store = open(&home);
+    let open = ask(&store, accepted(&store, SHARED, "U1", "Ev1", "a zebra").await).await;
+    let purpose = Purpose::Notice { atom: "zebras have stripes".into(), saved_in: None };
+    let parts = vec![Outgoing { purpose, ..Outgoing::reply("is this right?") }];
+    store.record(open.turn, Recorded { parts, ..recorded("a zebra", "thanks") }, NOW).await.unwrap();
+    store.finish(open.turn, vec![sent(0, Some("1.9"))], vec![], NOW).await.unwrap();
+    answered(&store, SHARED, "U2", "Ev2", "a giraffe?").await;
+    assert_eq!(columns_with(&home, "zebra"), [("message", "blocks"), ("outbox", "how")]);
+    assert_eq!(erase(&store, "U1").await, Ok(erased(1)));
+    assert_eq!(columns_with(&home, "zebra"), []);
+}
+
+#[tokio::test]
+async fn a_message_that_waits_does_not_keep_what_was_said_before_in_its_thread() {
+    let home = home();
+    let store = open(&home);
+    let thread = |by: &str, text: &str| Thread {
+        said: vec![ThreadPost { by: by.into(), text: text.into() }],
+        people: vec![],
+        is_cut: false,
+    };
+    for (conversation, event, thread) in
+        [(SHARED, "Ev1", thread("Han (U1)", "a zebra")), ("slack:channel:C2:1.1", "Ev2", thread("U12", "a giraffe"))]
+    {
+        let open = ask(&store, accepted(&store, conversation, "U2", event, "which?").await).await;
+        let attached = Attachments { thread: Some(thread), ..Attachments::default() };
+        store.keep_attached(&open, open.live.revision, &attached, vec![]).await.unwrap();
+    }
+    assert_eq!(columns_with(&home, "zebra"), [("inbox", "message")]);
+    store.erase_elsewhere("U1", vec![]).await.unwrap();
+    assert_eq!(columns_with(&home, "zebra"), []);
+    assert_eq!(columns_with(&home, "giraffe"), [("inbox", "message")]);
 }
 
 #[tokio::test]

@@ -221,6 +221,7 @@ const BY_INDEX: &[&str] = &[
     erase::FORGET_READING,
     erase::FORGET_EDITED,
     erase::FORGET_PROPOSAL,
+    erase::WITH_THREAD,
     images::KEEP,
     images::READ,
     images::SIZE,
