@@ -70,10 +70,14 @@ fn cut_ledger(world: &World, home: &Path) {
     });
     let Ok((file, kept)) = exported else { return };
     let kept = u64::try_from(kept).unwrap_or(0);
-    let Ok(file) = OpenOptions::new().write(true).open(home::gateway_dir(home).join(file)) else { return };
+    let path = home::gateway_dir(home).join(file);
+    let Ok(file) = OpenOptions::new().write(true).open(&path) else { return };
     let Ok(length) = file.metadata().map(|meta| meta.len()) else { return };
     if length > kept {
         let _ = file.set_len(world.dice("cut").u64(kept..length));
+        let left = fs::read(&path).unwrap_or_default();
+        let torn = left.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+        world.tears(String::from_utf8_lossy(torn).into_owned());
     }
 }
 

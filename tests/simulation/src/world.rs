@@ -1,7 +1,7 @@
 //! The environment of a gateway: time, trouble, and the moment it is killed.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     future::pending,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -62,6 +62,8 @@ struct State {
     reached: BTreeMap<usize, u32>,
     /// What was asked of Slack, and whether it is refused.
     refused: BTreeMap<String, bool>,
+    /// What damage has left of lines of the ledger.
+    torn: BTreeSet<String>,
     /// Violations of what must always hold.
     breaches: Vec<String>,
     /// Everything is done that ever will be.
@@ -91,6 +93,16 @@ impl World {
         let hosts = (0..hosts).map(host).collect();
         let (witness, erasures) = (Witness::default(), Erasures::default());
         World { scenario, state: Mutex::new(state), hosts, is_loud, witness, erasures }
+    }
+
+    /// Notes what damage has left of a line of the ledger.
+    pub fn tears(&self, line: String) {
+        self.state().torn.insert(line);
+    }
+
+    /// Whether damage has left this of a line of the ledger.
+    pub fn has_torn(&self, line: &str) -> bool {
+        self.state().torn.contains(line)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -10,7 +10,7 @@ use pmk_core::SessionKey;
 
 use super::{
     CalledOff, Store, StoreError, archive, codec,
-    early::{CLEAR_STOP, KEEP_EARLY, KEEP_STOP},
+    early::{self, KEEP_EARLY, KEEP_STOP},
     erase::{self, Erased},
     error::Fault,
     escalations,
@@ -326,7 +326,7 @@ fn edit(conn: &Connection, pen: EventWriter, edit: &Edit, now_ms: i64) -> Result
                 _ => false,
             };
         if is_for_us && *comes_alone {
-            conn.prepare_cached(CLEAR_STOP)?.run([channel, ts])?;
+            early::clear_stop(conn, (channel, ts), at)?;
         } else if is_for_us {
             conn.prepare_cached(KEEP_EARLY)?.run(params![channel, ts, at, message.text, now_ms])?;
         }

@@ -2,7 +2,7 @@
 
 use super::{
     error::Fault,
-    sql::{Connection, OptionalExtension, PrefetchedRows},
+    sql::{Connection, OptionalExtension, PrefetchedRows, params},
 };
 use crate::chat::Inbound;
 
@@ -18,9 +18,9 @@ pub(super) const KEEP_EARLY: &str =
 pub(super) const KEEP_STOP: &str = "INSERT INTO early_change (channel, ts, stopped_by, at) VALUES (?1, ?2, ?3, ?4)
      ON CONFLICT (channel, ts) DO UPDATE SET stopped_by = excluded.stopped_by, at = excluded.at
      WHERE early_change.edited_at IS NOT NULL OR early_change.stopped_by IS NOT NULL";
-/// What only an edit has made a question is asked.
+/// What only an edit has made a question is asked, if the stop came before the edit was made.
 pub(super) const CLEAR_STOP: &str = "DELETE FROM early_change
-     WHERE channel = ?1 AND ts = ?2 AND edited_at IS NULL AND stopped_by IS NOT NULL";
+     WHERE channel = ?1 AND ts = ?2 AND edited_at IS NULL AND stopped_by IS NOT NULL AND at <= ?3";
 pub(super) const FIND_EARLY: &str =
     "SELECT edited_at, text, stopped_by, at FROM early_change WHERE channel = ?1 AND ts = ?2";
 pub(super) const TAKE_EARLY: &str = "DELETE FROM early_change WHERE channel = ?1 AND ts = ?2";
@@ -41,6 +41,14 @@ pub(super) enum Early {
 pub(super) struct EarlyEdit {
     pub(super) text: String,
     pub(super) at: String,
+}
+
+/// Drops a stop that was for what a message said before this edit made it a question. One that came only after the edit
+/// was made may be for the question.
+pub(super) fn clear_stop(conn: &Connection, (channel, ts): (&str, &str), edited_at: &str) -> Result<(), Fault> {
+    let seconds: Option<f64> = edited_at.parse().ok();
+    let edited_ms = seconds.map_or(i64::MAX, |seconds| (seconds * 1_000.0) as i64);
+    Ok(conn.prepare_cached(CLEAR_STOP)?.run(params![channel, ts, edited_ms])?)
 }
 
 /// Looks up a change that arrived before this message.

@@ -42,4 +42,12 @@ async fn a_question_that_was_stopped_before_it_arrived_is_not_asked() {
     store.edit(&Edit { comes_alone: true, ..edit(5, "five, as edited", 1) }, NOW).await.unwrap();
     let inbox = say(&store, 5, "five, as edited").await;
     assert_eq!(ask(&store, inbox).await.called_off, None);
+
+    // Sockets do not preserve order: the stop may be for the question.
+    assert!(stopped(6).await);
+    let before_the_stop = format!("{}.000000", NOW / 1_000 - 9);
+    let edited = Edit { comes_alone: true, at: before_the_stop, ..edit(6, "six, as edited", 1) };
+    store.edit(&edited, NOW).await.unwrap();
+    let inbox = say(&store, 6, "six, as edited").await;
+    assert_eq!(ask(&store, inbox).await.called_off, Some(CalledOff::Stopped));
 }
