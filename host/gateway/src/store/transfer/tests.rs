@@ -117,11 +117,17 @@ fn a_file_that_is_cut_off_anywhere_says_so_once() {
         assert!(matches!(last, Err((_, TransferError::EndsEarly { .. }))), "{length} bytes: {last:?}");
         assert!(read.iter().all(Result::is_ok), "{length} bytes");
     }
-    let path = folder.file("full.jsonl", &file[..file.len() - 1]);
-    assert!(full::Conversations::open(&path).unwrap().all(|read| read.is_ok()));
-    let before = String::from_utf8(file).unwrap().replace("{\"version\":3}", "{\"version\":2}");
-    let path = folder.file("full.jsonl", before.replace("{\"end\":{}}\n", "").as_bytes());
-    assert_eq!(full::Conversations::open(&path).unwrap().filter(Result::is_ok).count(), 2, "of an earlier version");
+    let is_whole = |content: &[u8]| {
+        let path = folder.file("full.jsonl", content);
+        let read: Vec<full::Read> = full::Conversations::open(&path).unwrap().collect();
+        read.len() == 2 && read.iter().all(Result::is_ok)
+    };
+    assert!(is_whole(&file[..file.len() - 1]));
+    let now = String::from_utf8(file).unwrap();
+    let without_end = now.strip_suffix("{\"end\":{}}\n").unwrap();
+    let before = without_end.replacen("{\"version\":3}", "{\"version\":2}", 1);
+    assert_ne!(before, without_end);
+    assert!(is_whole(before.as_bytes()), "of an earlier version");
 }
 
 #[test]
