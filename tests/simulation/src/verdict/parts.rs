@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use pmk_host::front::Kind;
 
 use super::Verdict;
-use crate::{slack::Post, witness};
+use crate::{
+    slack::{FIRST_OF_CONTACTS, Post, number},
+    witness,
+};
 
 impl Verdict<'_> {
     /// Each part of an answer must be there once, in order, and the last one must hold the end of what the model said.
@@ -35,7 +38,13 @@ impl Verdict<'_> {
         });
         for (event_id, parts) in each {
             let numbers: Vec<u32> = parts.iter().map(|part| part.shows.number).collect();
-            if !numbers.iter().copied().eq(0..numbers.len() as u32) {
+            // Of what becomes of a contact's message, some goes to the asker and some to the contact.
+            let goes_to_several = number(event_id).is_some_and(|number| number >= FIRST_OF_CONTACTS);
+            let is_whole = match goes_to_several {
+                true => numbers.is_sorted_by(|one, next| one < next),
+                false => numbers.iter().copied().eq(0..numbers.len() as u32),
+            };
+            if !is_whole {
                 breaches.push(format!("the answer to {event_id} consists of the parts {numbers:?}"));
             }
             let [first, last] = [parts.first(), parts.last()].map(|part| part.map_or("", |part| part.text.as_str()));
