@@ -356,8 +356,9 @@ impl Verdict<'_> {
             [reply] => {
                 // A steered message is asked last, and answered together with the message it was steered into.
                 let is_asked = |named: &usize| reply.shows.numbers().any(|asked| asked == *named);
-                // A command may be answered with earlier text.
-                let is_models = witness::answers(&reply.text).next().is_some();
+                // A command may be answered with earlier text. A word that found nothing to stop names no question, so
+                // its answer is to what was asked together with it.
+                let is_models = !*is_stop && witness::answers(&reply.text).next().is_some();
                 let named = if is_models { model::names(&reply.text) } else { vec![] };
                 if must_answer && named.is_empty() {
                     breaches.push(format!("q{number}, asked when all was well, got no answer but: {}", reply.text));
