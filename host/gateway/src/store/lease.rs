@@ -107,6 +107,16 @@ impl Store {
     pub async fn release(&self, lease: Lease) -> Result<(), StoreError> {
         self.write(move |conn| end(conn, &lease)).await
     }
+
+    /// Releases a conversation after something was done with it. After a failure, the lease would expire by itself.
+    ///
+    /// # Errors
+    /// What was done has failed; else those of [`Store::release`].
+    pub(super) async fn release_after<T>(&self, lease: Lease, done: Result<T, StoreError>) -> Result<T, StoreError> {
+        let released = self.release(lease).await;
+        let done = done?;
+        released.map(|()| done)
+    }
 }
 
 /// Makes every lease void: all holders are gone.

@@ -60,9 +60,7 @@ const FORGET_PARKED: &str = "UPDATE inbox SET message = NULL, parked_at = NULL, 
 const FORGET_UNSENT: &str = "UPDATE outbox SET body = NULL, how = NULL WHERE turn_id = ?1 AND sent_at IS NULL";
 const UNFINISHED: &str = "SELECT DISTINCT session_id FROM inbox WHERE message IS NOT NULL ORDER BY session_id";
 /// What was said in threads before the gateway was mentioned there.
-const EARLIER: &str = "SELECT t.sha256, t.body FROM text t WHERE t.sha256 IN
-     (SELECT CASE WHEN json_valid(body) THEN json_extract(body, '$.background') END FROM receipt
-      WHERE session_id = ?1 AND body LIKE '%\"background\":\"%')";
+const EARLIER: &str = concat!("SELECT t.sha256, t.body FROM text t WHERE t.sha256 IN (", receipt::backgrounds!(), ")");
 
 /// A conversation in which somebody has written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,11 +143,7 @@ impl Store {
         let began = Began::now(now_ms);
         let lease = self.lease(key, "pmk-host sessions erase", wait, now_ms).await?;
         let erased = self.erase_from_leased(&lease, user, words, began).await;
-        // After a failure, the lease would expire by itself.
-        let released = self.release(lease).await;
-        let erased = erased?;
-        released?;
-        Ok(erased)
+        self.release_after(lease, erased).await
     }
 
     /// Returns what was said in threads before the gateway was mentioned there, where a person is named in it. Reads all

@@ -31,10 +31,15 @@ pub(super) const KEEP: &str = "INSERT INTO receipt (session_id, turn_id, call, a
 /// Receipts that may refer to a text of a message: they show some message in another form, or again.
 const WITH_TEXTS: &str = "SELECT body FROM receipt WHERE session_id = ?1
      AND (body LIKE '%[' || ?2 || ',\"%' OR body LIKE '%\"replaced\":[[%' OR body LIKE '%\"recall\":\"%')";
-/// Receipts that have a text of what was said before in a thread.
-pub(super) const BACKGROUNDS: &str =
-    "SELECT CASE WHEN json_valid(body) THEN json_extract(body, '$.background') END FROM receipt
-     WHERE session_id = ?1 AND body LIKE '%\"background\":\"%'";
+/// The texts of what was said before in a thread, by which receipts of a conversation refer to them.
+macro_rules! backgrounds {
+    () => {
+        "SELECT CASE WHEN json_valid(body) THEN json_extract(body, '$.background') END FROM receipt
+         WHERE session_id = ?1 AND body LIKE '%\"background\":\"%'"
+    };
+}
+pub(super) use backgrounds;
+pub(super) const BACKGROUNDS: &str = backgrounds!();
 pub(super) const ERASE_TEXT: &str = "DELETE FROM text WHERE sha256 = ?1";
 
 /// A SHA-256 digest, in lower-case hexadecimal.

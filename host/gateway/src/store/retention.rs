@@ -154,11 +154,7 @@ impl Store {
         let began = Began::now(now_ms);
         let lease = self.lease(key, "pmk-host sessions erase", wait, now_ms).await?;
         let erased = self.erase_leased(&lease, erasing, began).await;
-        // After a failure, the lease would expire by itself.
-        let released = self.release(lease).await;
-        let erased = erased?;
-        released?;
-        Ok(erased)
+        self.release_after(lease, erased).await
     }
 
     /// Erases the receipts of conversations that were just erased, and those of their texts to which no other receipt

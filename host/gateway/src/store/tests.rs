@@ -6,6 +6,7 @@ mod choices;
 mod copies;
 mod crashes;
 mod damage;
+mod database;
 mod hosts;
 mod in_a_file;
 mod losses;

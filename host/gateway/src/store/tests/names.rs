@@ -8,7 +8,8 @@ use std::sync::{
 use pmk_stand_ins::patience::until;
 
 use super::{
-    hosts::{named, two},
+    database::named,
+    hosts::two,
     on_postgres::{asked, number, open},
     poolers::accepted,
     *,
