@@ -172,7 +172,7 @@ fn a_value_of_a_setting_is_shown_as_it_is() {
         line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(line("slack.replyIn"), ["slack.replyIn", "channel", "gateway.json"]);
-    assert_eq!(line("apiKey"), ["apiKey", "（一個密鑰）", "gateway.json"]);
+    assert_eq!(line("apiKey"), ["apiKey", "（密鑰）", "gateway.json"]);
     assert_eq!(line("defaultIngest"), ["defaultIngest", "沒有", "預設"]);
     assert_eq!(line("language"), ["language", "zh-TW", "LC_ALL"]);
 }

@@ -5,7 +5,7 @@ at-work = 正在處理…
 away = :zzz: pmk gateway 暫離
 back = :wave: pmk gateway 重新上線
 back-after = :wave: pmk gateway 重新上線（離線約 { $minutes } 分鐘）
-late = :alarm_clock: 這則回覆晚了約 { $count } { $unit ->
+late = :alarm_clock: 這則回答晚了約 { $count } { $unit ->
     [minutes] 分鐘
     [hours] 小時
    *[days] 天
