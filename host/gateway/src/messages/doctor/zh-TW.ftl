@@ -105,7 +105,7 @@ doctor-model-clock = 請檢查這台機器的時鐘，或更新伺服器的憑�
 doctor-model-network = 請檢查網路、代理伺服器（如果有）與供應商的網址
 doctor-model-small = 它有回應，但這麼小的請求可能不適合它：請用 `pmk-host run` 問它看看
 
-layers-over = {"，其次 "}
+layers-over = {"，其下是 "}
 doctor-policies-hint = `pmk-host policy inspect POLICY`，見 docs/policies.md
 
 doctor-mra-well = `{ $program }`，工作區是 `{ $workspace }`
