@@ -153,7 +153,7 @@ fn a_message_larger_than_the_window_gets_an_honest_answer_and_the_next_one_works
     let lines = home.run(&["run", "--model", "sim", "--window", "8000"], &input).ok().lines();
     let replies = of_type(&lines, "reply");
     let text = replies[0]["text"].as_str().expect("a text");
-    assert!(text.starts_with(":x: 這則訊息太長") && text.contains("tokens"), "{text}");
+    assert!(text.starts_with(":x: 這則訊息太長") && text.contains("token"), "{text}");
     assert!(!replies[1]["text"].as_str().expect("a text").starts_with(":x:"), "{}", replies[1]);
     assert_eq!(of_type(&lines, "turn")[0]["calls"], 0);
 }

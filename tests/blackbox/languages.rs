@@ -343,5 +343,5 @@ fn notices_of_a_start_are_english_for_programs() {
     let said = start(&["run", "--model", "sim", "--json"]);
     assert!(said.contains("front: console, because there are no Slack tokens"), "{said}");
     let said = start(&["run", "--model", "sim"]);
-    assert!(said.contains("front：console"), "{said}");
+    assert!(said.contains("前端：console"), "{said}");
 }

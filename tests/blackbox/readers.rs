@@ -37,7 +37,7 @@ fn pages(home: &Home, commands: &[&[&str]]) -> String {
         (r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),
         (r"sha256( +)[0-9a-f]{12,}", "sha256${1}DIGEST"),
         (r"[\d,]+ µs，燃料 [\d,]+，記憶體最多 \d+", "N µs，燃料 N，記憶體最多 N"),
-        (r"[\d.]+ s 內做了 (\d+) 個決定，每分鐘 [\d,]+ 個", "N s 內做了 ${1} 個決定，每分鐘 N 個"),
+        (r"[\d.]+ 秒內做了 (\d+) 個決定，每分鐘 [\d,]+ 個", "N 秒內做了 ${1} 個決定，每分鐘 N 個"),
         (r"µs (p50|p95) +[\d,]+ +[\d,]+", "µs ${1} N N"),
         (r"輸入 \d+（快取 \d+），輸出 \d+", "輸入 N（快取 N），輸出 N"),
         (r"U1 \d{3,}", "U1 N"),
@@ -172,7 +172,7 @@ fn a_value_of_a_setting_is_shown_as_it_is() {
         line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(line("slack.replyIn"), ["slack.replyIn", "channel", "gateway.json"]);
-    assert_eq!(line("apiKey"), ["apiKey", "（一個密鑰）", "gateway.json"]);
+    assert_eq!(line("apiKey"), ["apiKey", "（密鑰）", "gateway.json"]);
     assert_eq!(line("defaultIngest"), ["defaultIngest", "沒有", "預設"]);
     assert_eq!(line("language"), ["language", "zh-TW", "LC_ALL"]);
 }

@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(messages.too_long(), ":x: 對話太長，請開新 thread 重新提問");
         assert_eq!(
             messages.message_too_long(120_000, Some(8_000)),
-            ":x: 這則訊息太長：約 120000 tokens，上限 8000，請縮短或分成幾則"
+            ":x: 這則訊息太長：約 120000 token，上限 8000，請縮短或分成幾則"
         );
     }
 

@@ -5,7 +5,7 @@ at-work = 正在處理…
 away = :zzz: pmk gateway 暫離
 back = :wave: pmk gateway 重新上線
 back-after = :wave: pmk gateway 重新上線（離線約 { $minutes } 分鐘）
-late = :alarm_clock: 這則回覆晚了約 { $count } { $unit ->
+late = :alarm_clock: 這則回答晚了約 { $count } { $unit ->
     [minutes] 分鐘
     [hours] 小時
    *[days] 天
@@ -26,32 +26,32 @@ rotated = :scissors: { $turns ->
    *[other] 對話過長，已帶著摘要重新開始，先前的 { $turns } 輪不再顯示給模型
 }
 rotated-for-admins = :recycle: `{ $session }` 太長，已在新的 session 繼續；{ $entries } 則訊息留在封存裡
-recovery-failed = :rotating_light: `{ $session }` 的提示太長，所有縮短的方法都試過了，提問者收到的是道歉而不是回答
+recovery-failed = :rotating_light: `{ $session }` 的提示太長，所有縮短的方法都試過仍然不行，提問者收到的是道歉而不是回答
 parked = :x: 我們這邊出了問題，這則訊息暫時無法回答；訊息已保留{ $admins ->
     [know] ，也已通知管理員
    *[do-not] {""}
 }，修好後會接著回答。您可以繼續在這裡發問
-parked-for-admins = :rotating_light: `{ $session }` 有一則訊息無法回答，已先擱置：{ $why }。修好之後用 `pmk-host sessions retry { $session }` 繼續；`pmk-host sessions parked` 列出全部
-rest-parked-for-admins = :rotating_light: `{ $session }` 有一則訊息已經回答，但回答以外的部分送不出去，已先擱置：{ $why }。修好之後用 `pmk-host sessions retry { $session }` 補送；`pmk-host sessions parked` 列出全部
-no-tools = :warning: 模型 { $model } 的伺服器不接受工具呼叫，之後改請它把要做的事寫成文字，效果會差一些。停下閘道，執行 `pmk-host model forget`，再啟動後，會再試一次
-policy-suspended = :rotating_light: 策略 { $policy } 已失敗 { $failures } 次，暫時停用，由下一層決定：{ $reason }
+parked-for-admins = :rotating_light: `{ $session }` 有一則訊息無法回答，已先擱置：{ $why }。修好之後請用 `pmk-host sessions retry { $session }` 重新處理；`pmk-host sessions parked` 會列出全部
+rest-parked-for-admins = :rotating_light: `{ $session }` 有一則訊息已經回答，但回答以外的部分送不出去，已先擱置：{ $why }。修好之後請用 `pmk-host sessions retry { $session }` 補送；`pmk-host sessions parked` 會列出全部
+no-tools = :warning: 模型 { $model } 的伺服器不接受工具呼叫，之後改請它把要做的事寫成文字，效果會差一些。要再試工具，請停止閘道，執行 `pmk-host model forget`，再啟動
+policy-suspended = :rotating_light: 策略 { $policy } 已失敗 { $failures } 次，暫停一段時間，改由下一層決定：{ $reason }
 policy-refused = :rotating_light: 更新後的策略無法使用，仍由原來的策略決定：{ $reason }
-model-refuses = :rotating_light: 模型 { $model } 拒絕所有人的問題：{ $what }（提示：請用 `pmk-host doctor` 檢查金鑰、帳號與模型名稱；它恢復回答時會再通知，但重新啟動閘道後不會，請自己問它一個問題）
+model-refuses = :rotating_light: 模型 { $model } 拒絕所有人的問題：{ $what }（提示：請用 `pmk-host doctor` 檢查金鑰、帳號與模型名稱；它恢復回答時會再通知您，但如果重新啟動過閘道就不會，那時請自己問它一個問題）
 model-answers-again = :white_check_mark: 模型 { $model } 又能回答了
 front-refused = :rotating_light: Slack 不再接受我的新連線；現有的連線仍可使用，我會繼續重試：{ $what }（提示：{ $hint }）
 front-accepted = :white_check_mark: Slack 又接受我的連線了
 front-unmuted = :white_check_mark: Slack 又接受我的 bot token 了：在那之前沒有人得到回答，我也無法通知任何人
 left-unread = :warning: 離線之後最多補讀 { $most } 個對話，另有 { $count } 個沒有補讀：當時在那裡問的問題，要再問一次才會有回答
 partly-read = :warning: 離線之後有 { $count } 個對話太長，只補讀了一部分：在沒有補讀的部分問的問題，要再問一次才會有回答
-arm-stopped-for-failures = :no_entry: 實驗 `{ $experiment }` 已停用 `{ $arm }`：它的 { $of } 個對話中有 { $bad } 個因策略失敗而受影響，`{ $control }` 的 { $control-of } 個中有 { $control-bad } 個；這些對話改由 `{ $control }` 繼續
-arm-stopped-for-overflows = :no_entry: 實驗 `{ $experiment }` 已停用 `{ $arm }`：它的 { $of } 個對話中有 { $bad } 個出現過提示太長，`{ $control }` 的 { $control-of } 個中有 { $control-bad } 個；這些對話改由 `{ $control }` 繼續
+arm-stopped-for-failures = :no_entry: 實驗 `{ $experiment }` 已停用實驗組 `{ $arm }`：它的 { $of } 個對話中有 { $bad } 個發生策略失敗，`{ $control }` 的 { $control-of } 個中有 { $control-bad } 個；它的對話改由 `{ $control }` 繼續
+arm-stopped-for-overflows = :no_entry: 實驗 `{ $experiment }` 已停用實驗組 `{ $arm }`：它的 { $of } 個對話中有 { $bad } 個發生提示太長，`{ $control }` 的 { $control-of } 個中有 { $control-bad } 個；它的對話改由 `{ $control }` 繼續
 experiment-refused = :warning: 實驗 `{ $experiment }` 沒有開始：{ $why }
 experiment-change-refused = :warning: 實驗 `{ $experiment }` 的修改沒有採用，先前的實驗組照常進行：{ $why }
 files-not-read = :paperclip: 沒有讀取：{ $files }
 file-not-read = { $name }（{ $why ->
     [no-text] 不是文字
     [odd-image] 模型無法讀取的圖片格式
-    [no-images] 圖片，而目前的模型不看圖片
+    [no-images] 圖片，而目前的模型無法讀取圖片
     [too-large] 超過 { $most } KiB
     [large-image] 圖片超過 { $most } KiB 或 8,000 像素
     [gone] 已刪除
@@ -65,11 +65,11 @@ more-files = 另外 { $count } 個（檔案太多）
 images-refused = :paperclip: 模型的伺服器拒收圖片，這個回答沒有參考圖片。
 between = 、
 pair = { $name }：{ $value }
-told-no-words = （這則訊息本身沒有文字：要說的內容引用在上面。）
+told-no-words = （這則訊息本身沒有文字：要說的內容已引用在上面。）
 too-long = :x: 對話太長，請開新 thread 重新提問
-message-too-long = :x: 這則訊息太長：約 { $tokens } tokens，上限 { $limit }，請縮短或分成幾則
-cut-short = :scissors: 這個回答太長，檔案也無法送出。其餘 { $chars } 個字元已保留，管理員可用 `pmk-host sessions show { $key } --full` 查看
-message-too-long-by-itself = :x: 這則訊息太長：約 { $tokens } tokens，請縮短或分成幾則
+message-too-long = :x: 這則訊息太長：約 { $tokens } token，上限 { $limit }，請縮短或分成幾則
+cut-short = :scissors: 這個回答太長，一則訊息放不下，也無法以檔案送出。其餘 { $chars } 個字元已保留，管理員可用 `pmk-host sessions show { $key } --full` 查看
+message-too-long-by-itself = :x: 這則訊息太長：約 { $tokens } token，請縮短或分成幾則
 in-person = :incoming_envelope: Slack 不讓我在您提問的地方回答，所以送到這裡。
 nothing-to-read = :grey_question: 這則訊息沒有文字可讀
 blocked = 這個帳號在封鎖名單上，訊息不會得到回答
@@ -131,7 +131,7 @@ asker-replied = { $contacts } 關於剛才的問題，{ $asker } 補充：
 is-it-an-answer = :grey_question: { $contact } 這是給提問者的答案嗎？
     { $text }
     是的話請按 :white_check_mark:，我會轉達；不是請按 :x:，我會當作您自己的訊息來回答，並繼續等您的答案。
-answer-taken = :white_check_mark: 收到，這就轉達。
+answer-taken = :white_check_mark: 謝謝，我會轉達。
 not-meant = :ok_hand: 好的，我會當作您自己的訊息來回答，並繼續等您對那個問題的答案。
 still-waiting = :ok_hand: 好的，我會繼續等您的答案。
 passed-back = :speech_balloon: 已經轉問提問者，回覆一到就會告訴您。
@@ -162,8 +162,8 @@ atom-flagged = :inbox_tray: { $contributor } 的回答已經記下來，但讀�
     請 { $contributor } 按 :white_check_mark: 採用，或按 :x: 刪除。（{ $id }）
 atom-approved = :white_check_mark: 已採用，之後會用來回答類似的問題。（{ $id }）
 atom-rejected = :x: 已刪除，不會用來回答其他問題。（{ $id }）
-atom-unreadable = :warning: 這還不算數，因為讀不了 atom 的檔案：{ $why }
-    等檔案修好，被詢問的人就可以決定。
+atom-unreadable = :warning: 這個決定還不算數，因為無法讀取 atom 的檔案：{ $why }
+    等檔案修好，被問的人就可以決定。
 
 button-like = 有幫助
 button-dislike = 沒有幫助
@@ -178,14 +178,14 @@ not-awaited = :information_source: 這件事已經決定了。
 asked-once-more = :repeat: 模型在這裡沒有回答，問題已重新問過一次。
 nothing-again = :information_source: 這個問題已經在等回答，或者已經不在了。
 
-case-opened = :file_folder: 已開案件 { $case }。從現在起在這個頻道問我的都屬於這個案件，直到 `/pmk close`。
+case-opened = :file_folder: 案件 { $case } 已開案。從現在起，在這個頻道問我的都屬於這個案件，直到用 `/pmk close` 結案為止。
     { $title }
 case-shown = :file_folder: 案件 { $case }，{ $since } 開案{ $signed ->
     [no] {""}
    *[other] （{ $by }）
 }，{ $messages } 則訊息
     { $title }
-case-closed = :white_check_mark: 已結案件 { $case }：{ $messages } 則訊息、{ $hypotheses } 個假設、{ $questions } 個待查問題。主機上的 `pmk-host case export { $case }` 可匯出成檔案。
+case-closed = :white_check_mark: 案件 { $case } 已結案：{ $messages } 則訊息、{ $hypotheses } 個假設、{ $questions } 個待查問題。在主機上執行 `pmk-host case export { $case }` 可匯出成檔案。
     { $title }
 case-hypothesis = 假設：{ $text }
 case-question = 待查：{ $text }
@@ -203,5 +203,5 @@ case-open-already = :warning: 這個頻道已有進行中的案件 { $case }，�
 case-none-open = :warning: 這個頻道沒有進行中的案件。用 `/pmk open 標題` 開案。
 case-no-title = :warning: 案件需要標題：`/pmk open 標題`
 case-title-too-long = :warning: 標題有 { $chars } 個字元，最多 { $most } 個字元。
-case-not-a-channel = :no_entry_sign: 案件屬於頻道，請在頻道裡使用。
+case-not-a-channel = :no_entry_sign: 案件屬於頻道，請在頻道裡使用這個指令。
 case-failed = :x: 現在無法讀寫案件，請再試一次；若一再發生請通知管理員。

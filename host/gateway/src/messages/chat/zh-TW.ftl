@@ -3,7 +3,7 @@
 
 chat-begin = pmk-host { $version }：輸入問題後按 Enter；之前說過的都記得
 chat-model = 模型  { $model }，可容納 { $window } token
-chat-model-sim = 模型  sim，只會引用你說過的話；`pmk-host init` 可以選真的模型
+chat-model-sim = 模型  sim，只會引用你說過的話；`pmk-host init` 可以設定真正的模型
 chat-policy = 策略  { $policies }；其他策略見 `pmk-host demo`
 chat-keys = /help 說明還能輸入什麼，/quit 離開
 chat-help = /help      這份說明
@@ -15,10 +15,10 @@ chat-help = /help      這份說明
     /quit      離開；`exit`、Ctrl-D、連按兩次 Ctrl-C 也是；進行中的回答仍會顯示
     Ctrl-C     清空這一行
     回答下方的暗色行說明由哪個策略決定，以及用掉模型可容納的多少。
-chat-unknown = 沒有 { $word }；/help 會列出可用的指令
-chat-too-many = 多了 { $word }；/help 會列出可用的指令
+chat-unknown = 沒有 { $word } 這個指令；/help 會列出可用的指令
+chat-too-many = 多了參數 { $word }；/help 會列出可用的指令
 chat-leave = 再按一次 Ctrl-C 就離開
-chat-stopped = 閘道要停止了：還在輸入列裡的不會送出
+chat-stopped = 閘道正在停止：還在輸入列裡的內容不會送出
 chat-waits = :hourglass_flowing_sand: 模型還沒有回答（{ $seconds } 秒）
 chat-no-word = 沒有問題在等你回覆
 chat-no-effect = 你的回覆沒有作用：{ $error }

@@ -1,9 +1,9 @@
 
 # `pmk-host demo` 說的話。
 
-demo-title = 一段 { $turns } 個問題的客服對話，重播 { $lanes } 次。模型一次收 { $window } 個 token。
+demo-title = 一段 { $turns } 個問題的客服對話，在 { $window } token 的視窗裡重播 { $lanes } 次。
 demo-none = 沒選策略
-demo-none-about = 沒有選策略：用預設策略，也不知道視窗大小。全部送出，直到被拒收。
+demo-none-about = 預設策略，沒有設定視窗：全部送出，直到遭拒收。
 demo-says = { $lane }：{ $answer }
 demo-rung = { $rung ->
     [trim] 裁切
@@ -17,7 +17,7 @@ demo-refused = { $refused ->
     [0] 從未拒收
    *[other] 拒收 { $refused } 次
 }
-demo-refuses = 模型拒收：{ $tokens } 個 token 太多了
+demo-refuses = 模型拒收：{ $tokens } token 太多了
 demo-recovered = 已復原（{ $rungs }）
 demo-left-out = 略去 { $turns } 輪
 demo-asked = 最後問起第 { $turn } 問說過的事：

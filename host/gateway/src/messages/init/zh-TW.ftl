@@ -1,12 +1,12 @@
 
 # `pmk-host init` 問的和說的。
 
-init-model = 由誰回答？
+init-model = 由哪個模型回答？
 init-model-anthropic-api = anthropic-api：Claude，用金鑰
 init-model-openai = openai：OpenAI，或相容的伺服器
 init-model-claude-cli = claude-cli：這台機器上的 `claude`
 init-model-sim = sim：不需要金鑰的替身
-init-address-about = 伺服器在哪裡？Ollama 是 http://localhost:11434/v1；留空就是 OpenAI 本身。
+init-address-about = 伺服器的網址，例如 Ollama 是 http://localhost:11434/v1；留空表示 OpenAI 本身。
 init-address = 網址
 init-name = 模型名稱
 init-key-about = 金鑰不會顯示。如果執行閘道的環境已設定 { $variable }，請留空。
@@ -16,25 +16,25 @@ init-app-token-about = app token，開頭是 xapp-，不會顯示。如果執行
 init-app-token = app token
 init-bot-token-about = bot token，開頭是 xoxb-，不會顯示。如果執行閘道的環境已設定 { $variable }，請留空。
 init-bot-token = bot token
-init-wrong-kind = 這是別的 token：應以 { $begins } 開頭
+init-wrong-kind = token 不對：必須以 { $begins } 開頭
 init-taken = 收到
 init-left-out = 略過
 init-needed = 那個伺服器沒有預設的模型
-init-no-address = https://…，或這台機器上的 http://
-init-parted = 已拿掉 { $provider } 的 `apiKey` 和 `baseUrl`：現在由別的供應商回答
+init-no-address = 必須是 https://…，或這台機器上的 http://
+init-parted = 已移除 { $provider } 的 `apiKey` 和 `baseUrl`：現在由別的供應商回答
 init-front = 大家在哪裡對話？
 init-front-slack = Slack
 init-front-console = 就在這個終端機
 app-description = 回答問題，並記得團隊回答過的事
 app-command = 查看並調整閘道
 manifest-steps = 1. https://api.slack.com/apps?new_app=1，選「From a manifest」：選工作區，貼上上面的 JSON
-    2. 「Install App」：安裝，取得 bot token（xoxb-…）
-    3. 「Basic Information」的「App-Level Tokens」：建立一個，scope 是 `{ $scope }`，取得它（xapp-…）
-manifest-next = 4. 交給 `pmk-host init`，或設 PMK_SLACK_BOT_TOKEN 與 PMK_SLACK_APP_TOKEN；然後 `pmk-host run`
+    2. 「Install App」：安裝，並複製 bot token（xoxb-…）
+    3. 「Basic Information」的「App-Level Tokens」：建立一個，scope 是 `{ $scope }`，並複製下來（xapp-…）
+manifest-next = 4. 交給 `pmk-host init`，或設定 PMK_SLACK_BOT_TOKEN 與 PMK_SLACK_APP_TOKEN；然後執行 `pmk-host run`
 init-written = 已寫入 { $path }；只有你能讀
-init-slack-stays = Slack 的 token 仍然設定著：沒有 `--front console`，閘道就會連到 Slack
-init-variable = 執行閘道的地方要設定 { $name }
-init-credential = /etc/credstore 裡要有 { $name }，systemd 會從那裡交給閘道
+init-slack-stays = 仍然設定了 Slack 的 token：不加 `--front console`，閘道就會連接 Slack
+init-variable = 請在執行閘道的環境裡設定 { $name }
+init-credential = 請把 { $name } 放進 /etc/credstore，systemd 會從那裡交給閘道
 init-next = 接下來：{ $command }
-init-restart = 重新啟動執行閘道的服務，它可能有這裡沒有的 token；如果不是由服務執行：{ $command }
-init-mend = 接下來：解決有 ✗ 的項目，再檢查一次：{ $command }
+init-restart = 請重新啟動執行閘道的服務，它可能有這裡沒有的 token；如果不是由服務執行：{ $command }
+init-mend = 接下來：修正標示 ✗ 的項目，再檢查一次：{ $command }

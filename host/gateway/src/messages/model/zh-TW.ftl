@@ -5,17 +5,17 @@ mra-went-wrong = `{ $call }` 失敗：
 mra-say-so = 請向提問者如實說明這次查詢失敗及其原因，並就已知的部分回答，不要猜測。
 mra-not-started = 無法啟動：{ $message }
 mra-exited = 結束代碼 { $code }
-mra-signalled = 被訊號 { $signal } 結束
+mra-signalled = 因訊號 { $signal } 而結束
 mra-printed-nothing = 沒有輸出任何內容
 mra-timed-out = { $seconds } 秒內沒有回答
-mra-cancelled = 查詢被取消
+mra-cancelled = 查詢已取消
 mra-without-a-word = { $what }，stderr 沒有內容
 
 bad-no-repo = 沒有指明儲存庫
 bad-repo = `{ $repo }` 不是儲存庫的名稱：請用字母、數字、`.`、`_` 和 `-`，巢狀的各段之間用 `/`；任何一段都不能以 `-` 開頭，也不能是 `.` 或 `..`
 bad-no-question = 問題是空的
 bad-long-question = 問題有 { $chars } 個字元，最多 { $most } 個
-bad-tool = 沒有 `{ $tool }` 這個工具，只有 { $tools }
+bad-tool = 沒有 `{ $tool }` 這個工具，可用的有 { $tools }
 bad-tool-none = 沒有 `{ $tool }` 這個工具，現在也沒有其他工具：請直接用文字回答
 bad-input = `{ $tool }` 需要 `{ $key }`，而且不能是空的
 

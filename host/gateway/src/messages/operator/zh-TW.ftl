@@ -1,13 +1,13 @@
 # What an operator's terminal shows, in Traditional Chinese.
 
-note-dry-run = 試跑，因為設定了 { $variable }：不會寫入任何東西到 Slack
-note-dry-run-hint = 帳本寫到 `dryrun-events-YYYY-MM.log`；回答過的在這個 home 視為已回答
-note-console = front：console，因為沒有 Slack token
+note-dry-run = 試跑，因為設定了 { $variable }：不會寫入任何內容到 Slack
+note-dry-run-hint = 帳本寫到 `dryrun-events-YYYY-MM.log`；現在回答的訊息，在這個 home 會視為已回答
+note-console = 前端：console，因為沒有 Slack token
 note-console-hint = 要連接 Slack，請執行 `pmk-host init`，或設定 PMK_SLACK_APP_TOKEN 與 PMK_SLACK_BOT_TOKEN，或 gateway.json 的 `slack`
-note-no-tokens = 沒有連接 Slack：gateway.json 設定了 Slack，但沒有 token；改在這裡對話
-note-no-tokens-hint = 請設定 PMK_SLACK_APP_TOKEN 與 PMK_SLACK_BOT_TOKEN，或交給 `pmk-host init`；`--front console` 表示就在這裡
+note-no-tokens = 沒有連接 Slack：gateway.json 設定了 Slack，但缺少 token；改在這裡對話
+note-no-tokens-hint = 請設定 PMK_SLACK_APP_TOKEN 與 PMK_SLACK_BOT_TOKEN，或交給 `pmk-host init`；`--front console` 表示在這裡對話
 note-sim = 模型：{ doctor-model-unnamed }
-note-sim-hint = 要問真的模型，請執行 `pmk-host init`，或設定 ANTHROPIC_API_KEY 並使用 `--model anthropic-api`
+note-sim-hint = 要用真正的模型，請執行 `pmk-host init`，或設定 ANTHROPIC_API_KEY 並使用 `--model anthropic-api`
 
 status-level = { $level ->
     [healthy] 健康
@@ -26,7 +26,7 @@ status-phase-is = { $phase ->
     [starting] 啟動中
    *[ready] 就緒
 }，啟動於 { $since }
-status-supervised = 服務啟動
+status-supervised = 服務管理
 status-supervised-is = { $supervised ->
     [yes] 是
    *[no] 否
@@ -67,17 +67,17 @@ status-policies-is = { $refused ->
 }
 status-ledger = 帳本
 status-ledger-is = 從 { $since } 起：{ $error }
-status-ledger-hint = 磁碟還有空間嗎，可以寫入嗎？待寫的內容都留著，可以寫入時就會補上
+status-ledger-hint = 請確認磁碟還有空間，而且閘道可以寫入；待寫的內容都留著，可以寫入時就會補上
 
 reason-nobody = 這裡沒有閘道在執行
 reason-starting = 正在啟動
 reason-heart-stopped = 閘道在執行，但心跳已經停了
-reason-heart-late = 心跳遲了
+reason-heart-late = 心跳延遲了
 reason-silent = 閘道沒有回應，所以不知道連線的狀況
 reason-leaving = 正在結束
 reason-reconnecting = 正在重新連線
 reason-reconnects = 最近重連了 { $count } 次
 reason-token-refused = Slack 不接受這個應用程式或它的 token
 reason-store-away = 連不上資料庫
-reason-config-unused = gateway.json 改過之後無法使用
+reason-config-unused = gateway.json 有變更，但無法使用
 reason-waiting = 帳本有 { $count } 行等著寫入

@@ -152,7 +152,7 @@ fn errors_that_hold_errors_are_translated_to_the_bottom() {
             "無法讀取歷史 `a.json`：沒有這個檔案或資料夾（os error 2）",
         ),
         ("a.json: line 3 is not JSON: expected value at column 7", "a.json：第 3 行不是 JSON：這裡應該有值（第 7 欄）"),
-        ("`model` is 7, not a string", "`model` 是 7，不是文字"),
+        ("`model` is 7, not a string", "`model` 是 7，不是字串"),
         ("`ANTHROPIC_BASE_URL` must be a URL", "`ANTHROPIC_BASE_URL` 必須是網址"),
         ("`--base-url` would send a key in clear text", "`--base-url` 會以明文送出金鑰"),
         (
@@ -228,7 +228,7 @@ fn a_template_that_knows_a_part_was_preferred_to_one_that_knows_all() {
             "the compile cache is not used: 3 of its entries of kind `event` could not be read",
             "不使用編譯快取：種類 `event` 的項目有 3 個無法讀取",
         ),
-        ("policy `a.wasm` gave no usable answer (and 7 more)", "策略 `a.wasm` 沒有任何能用的回答（還有 7 個）"),
+        ("policy `a.wasm` gave no usable answer (and 7 more)", "策略 `a.wasm` 沒有給出任何能用的答案（還有 7 個）"),
         ("policy `a.wasm` gave 25 bad answers to 50 questions", "策略 `a.wasm` 對 50 個問題給了 25 個不合格的答案"),
         ("6 of 9 conversations not imported", "9 個對話中有 6 個沒有匯入"),
     ];
@@ -242,9 +242,9 @@ fn what_libraries_say_is_translated_and_numbers_stand_apart() {
     let cases = [
         ("file is not a database", "這個檔案不是資料庫"),
         ("unexpected end-of-file (at offset 0x5b9)", "檔案還沒完就結束了（位置 0x5b9）"),
-        ("line 3: string values must be quoted, expected literal string", "第 3 行：文字值要加引號"),
+        ("line 3: string values must be quoted, expected literal string", "第 3 行：字串值要加引號"),
         ("policy `strict` logged: trap", "策略 `strict` 的記錄：trap"),
-        ("`a` is -1, not a string", "`a` 是 -1，不是文字"),
+        ("`a` is -1, not a string", "`a` 是 -1，不是字串"),
     ];
     for (english, expected) in cases {
         assert_eq!(chinese(english), expected);
