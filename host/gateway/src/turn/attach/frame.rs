@@ -62,10 +62,9 @@ pub(super) fn of_thread(thread: &Thread, language: Language) -> Option<Message> 
     let introduction = introduction!(
         language,
         "What people have said in this thread before the next message, each after who said it, oldest first.",
-        "以下是這個 thread 裡，下一則訊息之前大家說過的話，開頭標示是誰說的，最舊的在前。"
+        "以下是這個討論串裡，下一則訊息之前大家說過的話，開頭標示是誰說的，最舊的在前。"
     );
-    let cut =
-        language.pick("(there is more of this thread, which is not shown)", "（這個 thread 還有其他內容，未顯示）");
+    let cut = language.pick("(there is more of this thread, which is not shown)", "（這個討論串還有其他內容，未顯示）");
     let lines = thread.is_cut.then(|| cut.to_owned()).into_iter().chain(thread.said.iter().map(said));
     let text = lines.collect::<Vec<_>>().join("\n");
     let shown = || Message::text(Role::User, Origin::Retrieval, format!("{introduction}{}", quoted(&text)));
