@@ -291,6 +291,8 @@ impl RunningExperiment {
         let rivals: Vec<String> = rivals(&config).map(str::to_owned).collect();
         let (shadows, sat_out) = (Semaphore::new(1), AtomicU64::new(0));
         let base = trial.policy.clone();
+        // The arms have just been loaded. A suspension of before would hide failures of the serving policies.
+        self.ports.policies.close_breakers();
         self.state().on = Some(Arc::new(ActiveExperiment {
             config,
             arms,
