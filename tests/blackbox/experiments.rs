@@ -117,7 +117,8 @@ fn a_conversation_keeps_its_arm_over_restarts_and_other_weights() {
     assert!(arms(&lines).is_empty() && of_type(&lines, "turn").len() == 3, "{lines:#?}");
 }
 
-/// Once, it had its sums and none of its findings, as soon as gateway.json had another.
+/// Once, it had its sums and none of its findings, as soon as gateway.json had another. Where its section was edited
+/// for the next round, it was shown with those arms.
 #[test]
 fn an_experiment_of_before_keeps_its_findings() {
     let home = Home::new();
@@ -135,6 +136,10 @@ fn an_experiment_of_before_keeps_its_findings() {
     ask(1);
     let before = status(&[]);
     assert_eq!((&before["control"], before["arms"][1]["differences"].as_array().map(Vec::len)), (&json!("a"), Some(8)));
+    let next = json!({"name": "less", "control": "b", "arms": [{"name": "b"}, {"name": "a", "policy": strict}]});
+    home.write("gateway.json", json!({"version": 1, "experiment": next}).to_string());
+    let edited = status(&[]);
+    assert_eq!((&edited["state"], &edited["control"], &edited["arms"]), (&json!("off"), &json!("a"), &before["arms"]));
     write(&home, "more", &json!([{"name": "x"}, {"name": "y", "policy": strict}]));
     ask(2);
     let after = status(&["less"]);

@@ -167,17 +167,6 @@ pub fn loaded_design(config: &ExperimentConfig, arms: &Arms) -> Design {
     design
 }
 
-/// Returns the design as it stands in gateway.json, with what is known of each arm since the experiment last began.
-pub fn written_design(config: &ExperimentConfig, began_as: Option<&Design>) -> Design {
-    let mut design = design(config);
-    for arm in &mut design.arms {
-        let known = began_as.and_then(|design| design.arm(&arm.name));
-        (arm.policies, arm.changes_ms) =
-            known.map(|it| (it.policies.clone(), it.changes_ms.clone())).unwrap_or_default();
-    }
-    design
-}
-
 /// Computes the figures of an experiment, with the arms of its stored design if there is one.
 pub fn figures(
     experiment: &str,
