@@ -100,12 +100,12 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The value that the evidence must reach when this many arms are compared with the control.
+/// The value that the evidence must reach when this many arms are or were compared with the control.
 pub fn bound(rivals: usize) -> f64 {
     (rivals.max(1) * GuardrailMetric::ALL.len()) as f64 / ALPHA
 }
 
-/// Returns a finding if this arm, one of `rivals` that are compared with the control, is worse.
+/// Returns a finding if this arm, one of `rivals` that are or were compared with the control, is worse.
 pub fn judge(conversations: &[ArmConversation], arm: &str, control: &str, rivals: usize) -> Option<Finding> {
     let bound = bound(rivals);
     GuardrailMetric::ALL.into_iter().find_map(|worse| {

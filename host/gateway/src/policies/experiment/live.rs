@@ -402,9 +402,8 @@ impl ActiveExperiment {
         // policies have left in those may count against the new ones.
         let since_ms = self.design.last_change(arm, i64::MAX).map_or(i64::MIN, |(_, at_ms)| at_ms);
         let conversations = ports.store.arm_conversations(experiment, since_ms).await?;
-        let Some(verdict) = guard_rail::judge(&conversations, arm, control, rivals(&self.config).count()) else {
-            return Ok(());
-        };
+        let rivals = figures::rivals(rivals(&self.config), &conversations, control);
+        let Some(verdict) = guard_rail::judge(&conversations, arm, control, rivals) else { return Ok(()) };
         let reason = verdict.to_string();
         let event = {
             let (experiment, stopped) = (experiment.clone(), arm.to_owned());
