@@ -130,6 +130,9 @@ impl Report {
         let open: Vec<String> = open.map(|(metric, _)| translated(metric.name())).collect();
         let open = open.join(language.pick(", ", "、"));
         translated(&match (listed(&shown, language), open.is_empty()) {
+            (None, _) if comparison.has_too_few_conversations() => {
+                format!("too few conversations to show any difference between `{policy}` and `{baseline}`")
+            }
             (None, _) => format!("no difference shown between `{policy}` and `{baseline}`"),
             (Some(shown), true) => format!("`{policy}` {shown} than `{baseline}`"),
             (Some(shown), false) => format!("`{policy}` {shown} than `{baseline}`; no difference shown in {open}"),
@@ -250,6 +253,15 @@ impl Report {
     /// Returns how fast they were made.
     pub fn decisions_a_minute(&self) -> u64 {
         (self.decisions() as f64 * 60.0 / self.elapsed.as_secs_f64().max(1e-3)) as u64
+    }
+}
+
+impl Comparison {
+    /// Whether no difference could be shown in anything in which the two differ, however large it were.
+    fn has_too_few_conversations(&self) -> bool {
+        // It is 0 where the two are alike.
+        let detectable = || self.findings.iter().map(|(_, found)| found.detectable);
+        detectable().any(f64::is_infinite) && detectable().all(|effect| effect == 0.0 || effect.is_infinite())
     }
 }
 
