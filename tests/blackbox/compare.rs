@@ -15,6 +15,7 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 use crate::{
+    component::Component,
     readers::{CHINESE, is_chinese},
     support::{Finished, Home, component, finish},
 };
@@ -277,6 +278,20 @@ fn too_few_conversations_for_any_difference_were_said_to_show_none() {
     for (metric, would_be_found) in [("tokens sent", " ○ not shown never"), ("overflows", " ○ not shown -")] {
         let row = said.lines().find(|line| line.starts_with(&format!("strict against standard {metric} ")));
         assert!(row.is_some_and(|row| row.ends_with(would_be_found)), "{said}");
+    }
+}
+
+/// Once, it was `no difference shown` and nothing else: where it fails, the policy below decides.
+#[test]
+fn a_policy_that_always_fails_was_said_not_to_differ() {
+    let (home, folder) = (Home::new(), chats(20..24));
+    let failing = text(&home.write("failing.wasm", Component::pruning("unreachable").build()));
+    let english = r"; `test` failed in [1-9]\d* of \d+ decisions\n";
+    for (language, told) in [("C", english), (CHINESE, r"；`test` 在 \d+ 次決定中失敗 [1-9]\d* 次\n")] {
+        let mut command = home.command(&["compare", "--policy", "standard", "--policy", &failing, "--histories"]);
+        command.arg(folder.path()).env("LC_ALL", language);
+        let shown = finish(command, "").ok().stdout;
+        assert!(Regex::new(told).expect("a pattern").is_match(&shown), "{shown}");
     }
 }
 

@@ -85,7 +85,8 @@ impl Report {
         Report { subject, policies, comparisons, results, elapsed }
     }
 
-    /// Returns the verdicts in the reader's language: the significant differences of each policy from the baseline.
+    /// Returns the verdicts in the reader's language: the significant differences of each policy from the baseline, and
+    /// how often the two failed.
     pub fn verdicts(&self, language: Language) -> Vec<String> {
         self.comparisons.iter().map(|comparison| self.verdict(comparison, language)).collect()
     }
@@ -129,14 +130,21 @@ impl Report {
         let open = comparison.findings.iter().filter(|(_, found)| !found.is_shown);
         let open: Vec<String> = open.map(|(metric, _)| translated(metric.name())).collect();
         let open = open.join(language.pick(", ", "、"));
-        translated(&match (listed(&shown, language), open.is_empty()) {
+        let said = translated(&match (listed(&shown, language), open.is_empty()) {
             (None, _) if comparison.has_too_few_conversations() => {
                 format!("too few conversations to show any difference between `{policy}` and `{baseline}`")
             }
             (None, _) => format!("no difference shown between `{policy}` and `{baseline}`"),
             (Some(shown), true) => format!("`{policy}` {shown} than `{baseline}`"),
             (Some(shown), false) => format!("`{policy}` {shown} than `{baseline}`; no difference shown in {open}"),
-        })
+        });
+        // Where it fails the policies below decide, so it differs in nothing else.
+        let both = [comparison.baseline, comparison.policy].map(|at| &self.policies[at]).into_iter();
+        let failing = both.filter(|policy| policy.outcome.tally.failures > 0);
+        let failing = failing.map(|PolicyReport { label, outcome: ArmOutcome { tally, .. }, .. }| {
+            translated(&format!("`{label}` failed in {} of {} decisions", tally.failures, tally.decisions))
+        });
+        std::iter::once(said).chain(failing).collect::<Vec<_>>().join(language.pick("; ", "；"))
     }
 
     /// Returns the whole report for machines. For the same seed everything is identical except `timings`.
