@@ -15,6 +15,7 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 use crate::{
+    component::Component,
     readers::{CHINESE, is_chinese},
     support::{Finished, Home, component, finish},
 };
@@ -171,6 +172,15 @@ fn small() -> tempfile::TempDir {
     folder
 }
 
+/// A chat of each of these lengths.
+fn chats(lengths: std::ops::Range<usize>) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for turns in lengths {
+        std::fs::write(folder.path().join(format!("{turns}.json")), chat(turns).to_string()).expect("a history");
+    }
+    folder
+}
+
 /// A chat of so many turns as the Messages API has it.
 fn chat(turns: usize) -> Value {
     let messages: Vec<Value> = (0..turns)
@@ -237,11 +247,7 @@ fn the_page_is_in_the_readers_language_and_what_machines_read_is_not() {
 
 #[test]
 fn what_differs_is_said_in_the_readers_language() {
-    let (home, folder) = (Home::new(), tempfile::tempdir().expect("a folder"));
-    for turns in 20..40 {
-        let name = folder.path().join(format!("{turns}.json"));
-        std::fs::write(name, chat(turns).to_string()).expect("a history");
-    }
+    let (home, folder) = (Home::new(), chats(20..40));
     let mut command = home.command(&["compare", "--policy", "standard", "--policy", "strict", "--window", "24000"]);
     command.args(["--set", "strict.max-session-tokens=3000", "--histories"]).arg(folder.path());
     command.env("LC_ALL", CHINESE);
@@ -250,6 +256,43 @@ fn what_differs_is_said_in_the_readers_language() {
     let said = r"少送出 [\d.]+ % 的 token \[[\d.]+, [\d.]+\].*，並每個對話多略去 [\d.]+ 輪 \[";
     assert!(Regex::new(said).expect("a pattern").is_match(verdict), "{verdict}");
     assert!(!["fewer", "more", "less", "points"].iter().any(|word| verdict.contains(word)), "{verdict}");
+}
+
+/// Once, it was `no difference shown`, although three conversations cannot show any.
+#[test]
+fn too_few_conversations_for_any_difference_were_said_to_show_none() {
+    let (home, folder) = (Home::new(), chats(20..23));
+    let page = home.path().join("report.html");
+    let shown = |language: &str| {
+        let mut command = home.command(&["compare", "--policy", "standard", "--policy", "strict", "--window", "24000"]);
+        command.args(["--set", "strict.max-session-tokens=3000", "--html", &text(&page), "--histories"]);
+        command.arg(folder.path()).env("LC_ALL", language);
+        finish(command, "").ok().stdout
+    };
+    let chinese = shown(CHINESE);
+    assert!(chinese.contains("\n對話太少，看不出 `strict` 與 `standard` 之間的任何差異\n"), "{chinese}");
+    let english = shown("C");
+    let told = "\ntoo few conversations to show any difference between `strict` and `standard`\n";
+    assert!(english.contains(told), "{english}");
+    let said = said_by(&std::fs::read_to_string(&page).expect("the page"));
+    for (metric, would_be_found) in [("tokens sent", " ○ not shown never"), ("overflows", " ○ not shown -")] {
+        let row = said.lines().find(|line| line.starts_with(&format!("strict against standard {metric} ")));
+        assert!(row.is_some_and(|row| row.ends_with(would_be_found)), "{said}");
+    }
+}
+
+/// Once, it was `no difference shown` and nothing else: where it fails, the policy below decides.
+#[test]
+fn a_policy_that_always_fails_was_said_not_to_differ() {
+    let (home, folder) = (Home::new(), chats(20..24));
+    let failing = text(&home.write("failing.wasm", Component::pruning("unreachable").build()));
+    let english = r"; `test` failed in [1-9]\d* of \d+ decisions\n";
+    for (language, told) in [("C", english), (CHINESE, r"；`test` 在 \d+ 次決定中失敗 [1-9]\d* 次\n")] {
+        let mut command = home.command(&["compare", "--policy", "standard", "--policy", &failing, "--histories"]);
+        command.arg(folder.path()).env("LC_ALL", language);
+        let shown = finish(command, "").ok().stdout;
+        assert!(Regex::new(told).expect("a pattern").is_match(&shown), "{shown}");
+    }
 }
 
 #[test]

@@ -117,7 +117,8 @@ fn a_conversation_keeps_its_arm_over_restarts_and_other_weights() {
     assert!(arms(&lines).is_empty() && of_type(&lines, "turn").len() == 3, "{lines:#?}");
 }
 
-/// Once, it had its sums and none of its findings, as soon as gateway.json had another.
+/// Once, it had its sums and none of its findings, as soon as gateway.json had another. Where its section was edited
+/// for the next round, it was shown with those arms.
 #[test]
 fn an_experiment_of_before_keeps_its_findings() {
     let home = Home::new();
@@ -135,6 +136,10 @@ fn an_experiment_of_before_keeps_its_findings() {
     ask(1);
     let before = status(&[]);
     assert_eq!((&before["control"], before["arms"][1]["differences"].as_array().map(Vec::len)), (&json!("a"), Some(8)));
+    let next = json!({"name": "less", "control": "b", "arms": [{"name": "b"}, {"name": "a", "policy": strict}]});
+    home.write("gateway.json", json!({"version": 1, "experiment": next}).to_string());
+    let edited = status(&[]);
+    assert_eq!((&edited["state"], &edited["control"], &edited["arms"]), (&json!("off"), &json!("a"), &before["arms"]));
     write(&home, "more", &json!([{"name": "x"}, {"name": "y", "policy": strict}]));
     ask(2);
     let after = status(&["less"]);
@@ -148,19 +153,17 @@ fn an_experiment_of_before_keeps_its_findings() {
 #[test]
 fn an_arm_whose_policy_fails_is_stopped_and_everybody_is_answered() {
     let home = Home::new();
-    // After five failures a policy is suspended, and with these weights five conversations are enough.
     let bad = json!({"name": "bad", "policy": {"files": [failing(&home)]}});
     write(&home, "broken", &json!([{"name": "good", "weight": 2}, bad]));
-    let everybody = users(30);
-    let round = |round: u32| {
-        let input: Vec<String> = everybody
-            .iter()
-            .map(|user| asks(&format!("Ev{round}{user}"), user, &format!("Question {round}")))
-            .collect();
+    let everybody = users(60);
+    let round = |round: u32, users: &[String]| {
+        let input: Vec<String> =
+            users.iter().map(|user| asks(&format!("Ev{round}{user}"), user, &format!("Question {round}"))).collect();
         home.run(&["run", "--model", "sim"], &input.join("\n")).ok().lines()
     };
-    let lines = round(1);
-    assert_eq!(replies(&lines).len(), 30);
+    // After five failures a policy is suspended until the next start, and seven conversations are enough.
+    let lines = [round(1, &everybody[..30]), round(1, &everybody[30..])].concat();
+    assert_eq!(replies(&lines).len(), 60);
     let stopped = home.events("experiment.arm-stopped");
     let [stopped] = &stopped[..] else { panic!("once: {stopped:#?}") };
     assert_eq!((&stopped["stopped"], &stopped["worse"]), (&json!("bad"), &json!("failures")), "{stopped}");
@@ -169,8 +172,8 @@ fn an_arm_whose_policy_fails_is_stopped_and_everybody_is_answered() {
     let told = of_type(&lines, "notice");
     assert!(told.iter().any(|it| it["channel"] == "U0ADMIN" && it["text"].to_string().contains("`bad`")), "{lines:#?}");
     // Everybody goes on with the control, over a restart, too.
-    let lines = round(2);
-    assert_eq!(replies(&lines).len(), 30);
+    let lines = round(2, &everybody);
+    assert_eq!(replies(&lines).len(), 60);
     assert!(arms(&lines).values().all(|arm| arm == "good"), "{:?}", arms(&lines));
     assert_eq!(home.events("experiment.arm-stopped").len(), 1);
     let status = home.run(&["--json", "experiment", "status"], "").ok().json();
@@ -203,6 +206,36 @@ fn an_arm_is_not_stopped_for_the_failures_of_one_conversation() {
     assert_eq!(home.events("experiment.arm-stopped"), [] as [Value; 0]);
     let bad = &home.run(&["--json", "experiment", "status"], "").ok().json()["arms"][1];
     assert_eq!((&bad["conversations"], &bad["turns"], &bad["failed"]), (&json!(11), &json!(15), &json!(5)), "{bad:#}");
+}
+
+/// Once, a suspension of before hid the failures of the control, and an arm with the same file was stopped.
+#[test]
+fn an_experiment_that_begins_while_the_serving_policy_is_suspended_asks_it_again() {
+    let home = Home::new();
+    let policy = json!({"files": [failing(&home)]});
+    home.write("gateway.json", json!({"version": 1, "policy": policy}).to_string());
+    let mut gateway = Running::start(home.command(&["run", "--model", "sim"]));
+    let mut ask = |event_id: &str, user: &str| {
+        assert!(gateway.say(&asks(event_id, user, "hello")));
+        gateway.next_of("turn");
+    };
+    for n in 0..6 {
+        ask(&format!("Ev{n}"), "U9000");
+    }
+    home.await_events("policy.suspended", 1);
+    let arms = json!([{"name": "now"}, {"name": "same", "policy": policy}]);
+    let experiment = json!({"name": "shared", "start": "2026-01-01T00:00:00Z", "control": "now", "arms": arms});
+    home.write("gateway.json", json!({"version": 1, "policy": policy, "experiment": experiment}).to_string());
+    home.await_events("experiment.on", 1);
+    // One after the other: of those that are asked at once, more than five would fail.
+    for user in users(24) {
+        ask(&format!("Ev{user}"), &user);
+    }
+    assert!(gateway.end().0.success());
+    assert_eq!(home.events("experiment.arm-stopped"), [] as [Value; 0]);
+    let status = home.run(&["--json", "experiment", "status"], "").ok().json();
+    let failed = [0, 1].map(|at| status["arms"][at]["failed"].clone());
+    assert_eq!(failed, [json!(5), json!(5)], "{status:#}");
 }
 
 #[test]

@@ -6,13 +6,21 @@
 //! depends only on the weights of the draw: it is this arm with the probability `p` = its weight over the sum of both
 //! weights. That holds whatever people ask, however long conversations are and however they change over time.
 //!
+//! Failures need more care, because a policy that keeps failing is suspended, and each arm has circuit breakers of its
+//! own. The more decisions an arm has, the more of its failures they hide, so an arm of a small weight has more than
+//! its share of the failures that are seen, up to one half. All breakers are closed when an experiment begins, and the
+//! bet on failures takes `p` as one half at least.
+//!
 //! The evidence is [a bet](pmk_statistics::evidence) against that hypothesis, for trouble that is some `r` times as
 //! likely as with the control, each above 1. It ever exceeds `1/a` with a probability of at most `a` unless the arm is
 //! worse, however often one looks. An experiment spends [`ALPHA`] on all its arms and both kinds of trouble together.
 
 use std::fmt;
 
-use crate::store::{ArmConversation, assignment::share};
+use crate::store::{
+    ArmConversation,
+    assignment::{Weights, share},
+};
 
 #[cfg(test)]
 pub(crate) mod simulation;
@@ -50,6 +58,15 @@ impl GuardrailMetric {
             GuardrailMetric::Overflows => conversation.overflowed > 0,
         }
     }
+
+    /// Returns the highest probability that a conversation in trouble is the arm's if the arm is no worse.
+    fn share(self, weights: &Weights, arm: &str, control: &str) -> f64 {
+        let share = share(weights, arm, control);
+        match self {
+            GuardrailMetric::Failures => share.max(0.5),
+            GuardrailMetric::Overflows => share,
+        }
+    }
 }
 
 /// The number of conversations in trouble, and of all conversations.
@@ -83,12 +100,12 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The value that the evidence must reach when this many arms are compared with the control.
+/// The value that the evidence must reach when this many arms are or were compared with the control.
 pub fn bound(rivals: usize) -> f64 {
     (rivals.max(1) * GuardrailMetric::ALL.len()) as f64 / ALPHA
 }
 
-/// Returns a finding if this arm, one of `rivals` that are compared with the control, is worse.
+/// Returns a finding if this arm, one of `rivals` that are or were compared with the control, is worse.
 pub fn judge(conversations: &[ArmConversation], arm: &str, control: &str, rivals: usize) -> Option<Finding> {
     let bound = bound(rivals);
     GuardrailMetric::ALL.into_iter().find_map(|worse| {
@@ -106,17 +123,14 @@ pub fn evidence(conversations: &[ArmConversation], arm: &str, control: &str, wor
     let in_trouble = conversations
         .iter()
         .filter(|it| worse.is_in(it) && (it.arm == arm || it.arm == control))
-        .map(|it| (it.arm == arm, share(&it.weights, arm, control)));
+        .map(|it| (it.arm == arm, worse.share(&it.weights, arm, control)));
     pmk_statistics::evidence(in_trouble, &RATIOS)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        guard_rail::simulation::{Team, Trouble},
-        store::assignment::Weights,
-    };
+    use crate::guard_rail::simulation::{Team, Trouble};
 
     fn bad(arm: &str, weights: [(&str, u32); 2]) -> ArmConversation {
         let weights: Weights = weights.into_iter().map(|(arm, weight)| (arm.to_owned(), weight)).collect();
@@ -138,6 +152,30 @@ mod tests {
         // If nine of ten conversations are the arm's, trouble in seven of them says little.
         let large: Vec<ArmConversation> = (0..7).map(|_| bad("b", [("a", 1), ("b", 9)])).collect();
         assert_eq!(judge(&large, "b", "a", 1), None);
+    }
+
+    /// Once, an arm was stopped that was the same as the control. Both always fail and are suspended: of 26 decisions
+    /// of the arm 6 are seen to fail, and of 234 of the control 8.
+    #[test]
+    fn an_arm_of_a_small_weight_was_stopped_for_failures_that_suspensions_hide_in_the_control() {
+        let failed = |arm: &str, of_arm: u32| ArmConversation {
+            failed: 1,
+            overflowed: 0,
+            ..bad(arm, [("a", 10 - of_arm), ("b", of_arm)])
+        };
+        let alike: Vec<ArmConversation> =
+            (0..8).map(|_| failed("a", 1)).chain((0..6).map(|_| failed("b", 1))).collect();
+        assert_eq!(judge(&alike, "b", "a", 1), None);
+        // One that alone fails is stopped for seven conversations, as with equal weights, and a large arm for more.
+        for (of_arm, enough) in [(1, 7), (5, 7), (9, 44)] {
+            let of_one: Vec<ArmConversation> = (0..enough).map(|_| failed("b", of_arm)).collect();
+            assert_eq!(judge(&of_one[..6], "b", "a", 1), None, "{of_arm}");
+            let verdict = judge(&of_one, "b", "a", 1).map(|verdict| verdict.worse);
+            assert_eq!(verdict, Some(GuardrailMetric::Failures), "{of_arm}");
+        }
+        // What the model refuses is hidden nowhere.
+        let overflowed: Vec<ArmConversation> = (0..6).map(|_| bad("b", [("a", 9), ("b", 1)])).collect();
+        assert!(judge(&overflowed, "b", "a", 1).is_some());
     }
 
     /// Regression: the manual said seven, however many arms there are.

@@ -69,6 +69,12 @@ impl Policies {
         let mut serving = self.serving.write().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *serving, next)
     }
+
+    /// Ends all suspensions of the serving policies, which stay the same instance.
+    pub fn close_breakers(&self) {
+        let mut serving = self.serving.write().unwrap_or_else(PoisonError::into_inner);
+        serving.stack = serving.stack.with_breakers();
+    }
 }
 
 impl TurnPolicies {

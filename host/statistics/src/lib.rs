@@ -138,7 +138,7 @@ pub struct Finding {
     pub adjusted_p: f64,
     /// Whether a difference is claimed.
     pub is_shown: bool,
-    /// The effect that would be found four times out of five.
+    /// The effect that would be found four times out of five; infinite if there are too few conversations to show any.
     pub detectable: f64,
 }
 
@@ -207,10 +207,14 @@ mod tests {
         let few = Measured { effect: Effect::Relative, pairs: pairs(5, -300.0) };
         let found = find(&[few], &settings())[0];
         assert!(!found.is_shown && found.detectable.is_infinite(), "five pairs cannot show anything: {found:?}");
+        // Once, everything was found in one conversation, which does not vary.
+        let one = Measured { effect: Effect::Difference, pairs: pairs(1, -300.0) };
+        let found = find(&[one], &settings())[0];
+        assert!(!found.is_shown && found.detectable.is_infinite(), "nor does one: {found:?}");
         let equal =
             Measured { effect: Effect::Relative, pairs: vec![(Ratio::new(1.0, 1.0), Ratio::new(1.0, 1.0)); 30] };
         let found = find(&[equal], &settings())[0];
-        assert_eq!((found.effect, found.p, found.is_shown), (0.0, 1.0, false));
+        assert_eq!((found.effect, found.p, found.is_shown, found.detectable), (0.0, 1.0, false, 0.0));
         let none = Measured { effect: Effect::Difference, pairs: vec![] };
         assert!(!find(&[none], &settings())[0].is_shown);
     }

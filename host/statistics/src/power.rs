@@ -21,7 +21,11 @@ const STEPS: usize = 60;
 /// The effect that is found with the given power, where `family` metrics are tested together. Infinite where there are
 /// too few conversations to find any.
 pub(super) fn detectable(measured: &Measured, family: usize, settings: &Settings) -> f64 {
-    let chance = by_chance(measured);
+    let (chance, critical) = (by_chance(measured), settings.level / family as f64);
+    // Of all swaps of so many pairs, none and all give the largest effect.
+    if measured.differs() && 0.5_f64.powf(chance.len() as f64 - 1.0) > critical {
+        return f64::INFINITY;
+    }
     if chance.iter().all(|part| *part == 0.0) {
         return 0.0;
     }
@@ -46,7 +50,7 @@ pub(super) fn detectable(measured: &Measured, family: usize, settings: &Settings
     let mut effect = 0.0;
     for _ in 0..STEPS {
         let under_permutation = flips.iter().map(|(by_chance, of_effect)| (by_chance + effect * of_effect).abs());
-        let next = quantile(under_permutation, 1.0 - settings.level / family as f64) + noise;
+        let next = quantile(under_permutation, 1.0 - critical) + noise;
         if (next - effect).abs() <= 1e-6 * next {
             return next;
         }

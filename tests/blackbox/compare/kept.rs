@@ -3,6 +3,7 @@
 use pmk_stand_ins::anthropic::{Anthropic, Behaviour};
 use serde_json::{Value, json};
 
+use crate::readers::in_chinese;
 use crate::receipts::plant;
 use crate::support::{Home, component, finish, of_type, question};
 
@@ -109,6 +110,14 @@ fn a_conversation_without_receipts_is_replayed_and_that_is_said() {
     assert_eq!(document["conversations"][0]["turns"], 5);
     let [problem] = &document["problems"].as_array().expect("a list")[..] else { panic!("{document:#}") };
     assert!(problem.as_str().is_some_and(|told| told.contains("has no receipts")), "{problem}");
+    // A turn of its own has one. Once, the others were said to go by the nearest.
+    to.run(&["run", "--model", "sim"], &question("Ev9", "and now?")).ok();
+    let problems = compare(&to, &[])["problems"].to_string();
+    let told = "no receipt for 5 of 6 turns: they go by that of the turn before, or by the first one";
+    assert!(problems.contains(told), "{problems}");
+    let strict = component("strict");
+    let chinese = in_chinese(&to, &["compare", "--policy", "standard", "--policy", &strict]);
+    assert!(chinese.contains("6 輪裡有 5 輪沒有收據"), "{chinese}");
 }
 
 #[test]

@@ -295,7 +295,7 @@ fn a_running_experiment_whose_change_was_refused_was_said_not_to_be_started() {
     write(&home, "less", &arms("strict"));
     let gateway = Running::start(home.command(&["run", "--model", "sim"]));
     home.await_events("experiment.on", 1);
-    write(&home, "less", &arms("gone.wasm"));
+    write(&home, "less", &json!([{"name": "b", "policy": {"files": ["gone.wasm"]}, "weight": 3}, {"name": "a"}]));
     home.await_events("experiment.refused", 1);
     let told = std::iter::repeat_with(|| gateway.next_of("notice")).find(|told| told["channel"] == "U0ADMIN");
     let text = told.as_ref().and_then(|told| told["text"].as_str()).unwrap_or_default();
@@ -313,6 +313,7 @@ fn a_running_experiment_whose_change_was_refused_was_said_not_to_be_started() {
     let document = home.run(&["--json", "experiment", "status"], "").ok().json();
     assert_eq!(document["state"], "on");
     assert!(document["refused"].as_str().is_some_and(|why| why.contains("gone.wasm")), "{document}");
+    assert_eq!((&document["control"], &document["arms"][1]["weight"]), (&json!("a"), &json!(1)), "as they go on");
 
     write(&home, "less", &arms("strict"));
     home.await_events("experiment.on", 2);

@@ -71,11 +71,12 @@ pub(super) struct CompareCommand {
     #[arg(long, value_name = "FILE")]
     questions: Option<PathBuf>,
 
-    /// Model's context window in tokens [default: the model's; for a home, from the receipts]
+    /// Model's context window in tokens [default: the model's; for a home without `--budget`, from the receipts]
     #[arg(long, value_name = "N", value_parser = tokens, allow_negative_numbers = true)]
     window: Option<u64>,
 
-    /// Hard limit in tokens [default: the window minus answer and system prompt; for a home, from the receipts]
+    /// Hard limit in tokens [default: the window minus answer and system prompt; for a home without `--window`, from
+    /// the receipts]
     #[arg(long, value_name = "N", value_parser = tokens, allow_negative_numbers = true)]
     budget: Option<u64>,
 

@@ -40,15 +40,18 @@ const STOPPED_ARMS: &str = "SELECT arm, reason, stopped_at FROM stopped_arm WHER
 const IS_KNOWN: &str = "SELECT 1 FROM arm WHERE experiment = ?1 LIMIT 1";
 const DRAWN_ARMS: &str = "SELECT DISTINCT arm FROM arm WHERE experiment = ?1";
 const NEWEST: &str = "SELECT experiment FROM arm ORDER BY drawn_at DESC LIMIT 1";
-/// In the order in which they were drawn. Excludes turns that were served by another arm than the drawn one, and those that
-/// ended outside of a span of time. One that was deleted while it waited ends without an answer.
+/// In the order in which they were drawn. Excludes turns that were served by another arm than the drawn one, and those
+/// that ended outside of a span of time. One that was deleted while it waited ends without an answer. A turn takes 10
+/// minutes at most, as long as a model may by default: one that waited for the end of an outage would hide all others.
 const CONVERSATIONS: &str = "SELECT a.arm, a.weights, a.moved_to IS NOT NULL, count(t.id),
             CAST(coalesce(sum(t.failed), 0) AS BIGINT), CAST(coalesce(sum(t.overflowed), 0) AS BIGINT),
             CAST(coalesce(sum(t.reasked), 0) AS BIGINT),
             CAST(coalesce(sum(t.input_tokens + t.cache_read_tokens + t.cache_creation_tokens), 0) AS BIGINT),
             CAST(coalesce(sum(t.output_tokens), 0) AS BIGINT),
             CAST(coalesce(sum(CASE WHEN t.answered_at IS NOT NULL AND i.called_off IS DISTINCT FROM 'stopped'
-                              AND t.delivered_at > i.received_at THEN t.delivered_at - i.received_at END), 0) AS BIGINT),
+                              AND t.delivered_at > i.received_at
+                              THEN CASE WHEN t.delivered_at - i.received_at > 600000 THEN 600000
+                                   ELSE t.delivered_at - i.received_at END END), 0) AS BIGINT),
             (SELECT count(*) FROM turn u JOIN vote v ON v.turn_id = u.id
              WHERE u.experiment = a.experiment AND u.session_id = a.session_id AND u.arm = a.arm
                AND u.answered_at BETWEEN ?2 AND ?3 AND v.likes = 1),
@@ -101,7 +104,8 @@ pub struct ArmConversation {
     /// The tokens that the provider counted.
     pub tokens_in: u64,
     pub tokens_out: u64,
-    /// The sum over the turns that were answered: called-off ones end when people lose patience.
+    /// The sum over the turns that were answered, each for 10 minutes at most: called-off ones end when people lose
+    /// patience.
     pub latency_ms: u64,
     pub likes: u64,
     pub dislikes: u64,

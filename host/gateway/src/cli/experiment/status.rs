@@ -65,7 +65,8 @@ impl Status {
                 return Err(Failure::new(format!("experiment `{name}` does not exist"))
                     .hint("without a name, the experiment in gateway.json is shown, or else the last one"));
             }
-            let design = written.as_ref().map(|it| figures::written_design(it, began_as.as_ref())).or(began_as);
+            // A change that was refused, or made after the end, is not what the conversations have gone by.
+            let design = began_as.or_else(|| written.as_ref().map(figures::design));
             let figures = figures::figures(&name, design.as_ref(), &conversations, &stopped);
             Ok(Some((figures, written)))
         })?;

@@ -70,8 +70,8 @@ pub(in crate::cli) struct Dev {
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = count::<usize>)]
     most: usize,
 
-    /// Model's context window in tokens [default: from the receipts; without any, the limit is half of each
-    /// conversation]
+    /// Model's context window in tokens [default: without `--budget`, from the receipts; without any, the limit is half
+    /// of each conversation]
     #[arg(long, value_name = "N", value_parser = tokens, allow_negative_numbers = true)]
     window: Option<u64>,
 

@@ -24,16 +24,19 @@ pub(super) fn recording(kept: Replayable) -> Recording {
         }
     }
     let without = given.iter().filter(|given| given.is_none()).count();
+    let repairs = &mut recording.repairs;
     if without == given.len() {
         if without > 0 {
             let told = "it has no receipts: it is replayed without its system prompt, in the window that is set here";
-            recording.repairs.push(told.to_owned());
+            repairs.push(told.to_owned());
         }
         return recording;
     }
     if without > 0 {
-        let told = format!("{without} of {} turns have no receipt and go by the one nearest to them", given.len());
-        recording.repairs.push(told);
+        repairs.push(format!(
+            "no receipt for {without} of {} turns: they go by that of the turn before, or by the first one",
+            given.len()
+        ));
     }
     recording.given = filled(given);
     recording

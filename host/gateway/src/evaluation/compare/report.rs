@@ -85,7 +85,8 @@ impl Report {
         Report { subject, policies, comparisons, results, elapsed }
     }
 
-    /// Returns the verdicts in the reader's language: the significant differences of each policy from the baseline.
+    /// Returns the verdicts in the reader's language: the significant differences of each policy from the baseline, and
+    /// how often the two failed.
     pub fn verdicts(&self, language: Language) -> Vec<String> {
         self.comparisons.iter().map(|comparison| self.verdict(comparison, language)).collect()
     }
@@ -129,11 +130,21 @@ impl Report {
         let open = comparison.findings.iter().filter(|(_, found)| !found.is_shown);
         let open: Vec<String> = open.map(|(metric, _)| translated(metric.name())).collect();
         let open = open.join(language.pick(", ", "、"));
-        translated(&match (listed(&shown, language), open.is_empty()) {
+        let said = translated(&match (listed(&shown, language), open.is_empty()) {
+            (None, _) if comparison.has_too_few_conversations() => {
+                format!("too few conversations to show any difference between `{policy}` and `{baseline}`")
+            }
             (None, _) => format!("no difference shown between `{policy}` and `{baseline}`"),
             (Some(shown), true) => format!("`{policy}` {shown} than `{baseline}`"),
             (Some(shown), false) => format!("`{policy}` {shown} than `{baseline}`; no difference shown in {open}"),
-        })
+        });
+        // Where it fails the policies below decide, so it differs in nothing else.
+        let both = [comparison.baseline, comparison.policy].map(|at| &self.policies[at]).into_iter();
+        let failing = both.filter(|policy| policy.outcome.tally.failures > 0);
+        let failing = failing.map(|PolicyReport { label, outcome: ArmOutcome { tally, .. }, .. }| {
+            translated(&format!("`{label}` failed in {} of {} decisions", tally.failures, tally.decisions))
+        });
+        std::iter::once(said).chain(failing).collect::<Vec<_>>().join(language.pick("; ", "；"))
     }
 
     /// Returns the whole report for machines. For the same seed everything is identical except `timings`.
@@ -250,6 +261,15 @@ impl Report {
     /// Returns how fast they were made.
     pub fn decisions_a_minute(&self) -> u64 {
         (self.decisions() as f64 * 60.0 / self.elapsed.as_secs_f64().max(1e-3)) as u64
+    }
+}
+
+impl Comparison {
+    /// Whether no difference could be shown in anything in which the two differ, however large it were.
+    fn has_too_few_conversations(&self) -> bool {
+        // It is 0 where the two are alike.
+        let detectable = || self.findings.iter().map(|(_, found)| found.detectable);
+        detectable().any(f64::is_infinite) && detectable().all(|effect| effect == 0.0 || effect.is_infinite())
     }
 }
 

@@ -8,7 +8,7 @@
 //! at any time. The price is that they are wider than those of a test that is looked at once. All figures of all arms
 //! share [`LEVEL`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -167,15 +167,16 @@ pub fn loaded_design(config: &ExperimentConfig, arms: &Arms) -> Design {
     design
 }
 
-/// Returns the design as it stands in gateway.json, with what is known of each arm since the experiment last began.
-pub fn written_design(config: &ExperimentConfig, began_as: Option<&Design>) -> Design {
-    let mut design = design(config);
-    for arm in &mut design.arms {
-        let known = began_as.and_then(|design| design.arm(&arm.name));
-        (arm.policies, arm.changes_ms) =
-            known.map(|it| (it.policies.clone(), it.changes_ms.clone())).unwrap_or_default();
-    }
-    design
+/// Returns how many arms share the error probability: those that are compared with the control, and those that have
+/// conversations although they no longer are. Otherwise one could look, remove all arms but the best, and claim it with
+/// less evidence.
+pub fn rivals<'a>(
+    compared: impl Iterator<Item = &'a str>,
+    conversations: &'a [ArmConversation],
+    control: &str,
+) -> usize {
+    let drawn = conversations.iter().map(|it| it.arm.as_str());
+    compared.chain(drawn).filter(|arm| *arm != control).collect::<BTreeSet<_>>().len()
 }
 
 /// Computes the figures of an experiment, with the arms of its stored design if there is one.
@@ -199,7 +200,8 @@ pub fn figures(
         Some(_) => Role::Arm,
         None => Role::Gone,
     };
-    let rivals = names.iter().filter(|name| role(name) == Role::Arm).count();
+    let compared = names.iter().copied().filter(|name| role(name) == Role::Arm);
+    let rivals = rivals(compared, conversations, control.as_deref().unwrap_or_default());
     let arms = names.iter().map(|&name| {
         let mut arm = sums(name, role(name), conversations);
         arm.weight = designed(name).filter(|arm| !arm.shadow).map(|arm| arm.weight);
@@ -552,6 +554,24 @@ mod tests {
         for changes in [&[5][..], &[5, 7]] {
             assert_eq!(found("b", changes, &stopped), (Finding::More, 12, Some("b".into()), 120));
         }
+    }
+
+    /// Once, one could look, keep the best arm and remove the others, and its intervals became narrower.
+    #[test]
+    fn the_intervals_of_an_arm_became_narrower_when_another_was_removed() {
+        let of = |arm: &'static str| (0..30).map(move |number| conversation(arm, number % 3));
+        let conversations: Vec<ArmConversation> = ["a", "b", "c"].into_iter().flat_map(of).collect();
+        let of_b = |arms: &[&str]| {
+            let figures = figures("less", Some(&design(&experiment("less", arms))), &conversations, &BTreeMap::new());
+            figures.arms[1].differences.clone()
+        };
+        let before = of_b(&["a", "b", "c"]);
+        assert!(before[1].interval.is_some(), "{before:?}");
+        assert_eq!(of_b(&["a", "b"]), before);
+        // The guard rail counts the same way, shadows with conversations of an earlier time among them.
+        assert_eq!(rivals(["b"].into_iter(), &conversations, "a"), 2);
+        assert_eq!(rivals(["b", "c", "d"].into_iter(), &conversations, "a"), 3);
+        assert_eq!(rivals(["b"].into_iter(), &[], "a"), 1);
     }
 
     /// Once, a turn counted with the time until it was stopped: the slower an arm, the faster it looked.

@@ -291,6 +291,8 @@ impl RunningExperiment {
         let rivals: Vec<String> = rivals(&config).map(str::to_owned).collect();
         let (shadows, sat_out) = (Semaphore::new(1), AtomicU64::new(0));
         let base = trial.policy.clone();
+        // The arms have just been loaded. A suspension of before would hide failures of the serving policies.
+        self.ports.policies.close_breakers();
         self.state().on = Some(Arc::new(ActiveExperiment {
             config,
             arms,
@@ -400,9 +402,8 @@ impl ActiveExperiment {
         // policies have left in those may count against the new ones.
         let since_ms = self.design.last_change(arm, i64::MAX).map_or(i64::MIN, |(_, at_ms)| at_ms);
         let conversations = ports.store.arm_conversations(experiment, since_ms).await?;
-        let Some(verdict) = guard_rail::judge(&conversations, arm, control, rivals(&self.config).count()) else {
-            return Ok(());
-        };
+        let rivals = figures::rivals(rivals(&self.config), &conversations, control);
+        let Some(verdict) = guard_rail::judge(&conversations, arm, control, rivals) else { return Ok(()) };
         let reason = verdict.to_string();
         let event = {
             let (experiment, stopped) = (experiment.clone(), arm.to_owned());

@@ -156,6 +156,22 @@ async fn an_answer_that_is_not_delivered_yet_looked_fast() {
     assert_eq!((known[0].turns, known[0].undelivered, known[0].answered(), known[0].latency_ms), (2, 0, 2, 8_000));
 }
 
+/// Once, a question that was asked again by hand after a weekend counted with the whole weekend.
+#[tokio::test]
+async fn an_answer_after_an_outage_hid_the_time_of_all_others() {
+    let home = home();
+    let store = open(&home);
+    let outturn = || TurnOutcome { tags: tags("b"), ..TurnOutcome::default() };
+    let session = answered(&store, KEY, "Ev1", outturn(), "1.1").await.session;
+    store.draw("less", session, drawn("b"), "a", NOW).await.unwrap();
+    let parked = ask(&store, accept(&store, KEY, "Ev2").await).await;
+    let monday = NOW + 200_000_000;
+    store.record(parked.turn, Recorded { outturn: outturn(), ..recorded("q", "a") }, monday).await.unwrap();
+    store.finish(parked.turn, vec![sent(0, None)], vec![], monday).await.unwrap();
+    let known = store.arm_conversations("less", i64::MIN).await.unwrap();
+    assert_eq!((known[0].answered(), known[0].latency_ms), (2, 602_000));
+}
+
 pub(super) fn liked(user: &str, channel: &str, ts: &str) -> Reaction {
     Reaction {
         event_id: None,

@@ -112,10 +112,10 @@ impl Page {
         for comparison in &report.comparisons {
             for (metric, found) in &comparison.findings {
                 let (class, sign) = if found.is_shown { ("shown", "● shown") } else { ("open", "○ not shown") };
-                let detectable = if found.detectable.is_finite() && found.detectable > 0.0 {
-                    format!("{} {}", self.language.pick("from", "至少"), self.size(*metric, found.detectable))
-                } else {
-                    "-".into()
+                let detectable: String = match found.detectable {
+                    0.0 => "-".into(),
+                    effect if effect.is_infinite() => self.language.pick("never", "無法看出").into(),
+                    effect => format!("{} {}", self.language.pick("from", "至少"), self.size(*metric, effect)),
                 };
                 let number = |value: f64| if value.is_finite() { metric.number(value) } else { "-".into() };
                 let effect = if found.effect.is_finite() { self.size(*metric, found.effect) } else { "-".into() };
