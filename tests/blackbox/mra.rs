@@ -1,6 +1,6 @@
 //! The mra round (specification 003 §6): asked as a program, shown as it works, told to the model as it went.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, process::Command, time::Duration};
 
 use pmk_stand_ins::{
     anthropic::{Anthropic, Behaviour},
@@ -13,6 +13,7 @@ use crate::{
     support::{
         Finished, Home, PATIENCE, Running, component, finish, is_alive, of_type, question, replies, stand_in, until,
     },
+    terminal::Terminal,
     workspace::{Gateway, rules},
 };
 
@@ -382,4 +383,36 @@ fn nothing_that_mra_has_started_outlives_a_gateway_that_is_killed() {
     assert!(started.len() == 4 && started.iter().all(|pid| is_alive(pid)), "{started:?}");
     gateway.kill();
     until("the end of all of them", || started.iter().all(|pid| !is_alive(pid)).then_some(()));
+}
+
+/// Regression: a repository that the model made up, and what its server answered, reached the operator's terminal as they
+/// were: an escape sequence in them took effect.
+#[test]
+fn what_the_model_and_its_server_said_could_steer_the_terminal_that_the_log_is_read_on() {
+    const TITLE: &str = "\u{1b}]0;steered\u{7}";
+    for is_chat in [true, false] {
+        let stage = Stage::new("out never", json!({}));
+        let call = json!({"repo": format!("erp{TITLE}"), "question": ASKED});
+        stage.anthropic.when(QUESTION, Behaviour::calls([("mra_ask", call)]));
+        let refused = Behaviour::error(401, "authentication_error", &format!("no {TITLE} ends-here"));
+        stage.anthropic.when("is not the name of a repository", refused);
+        let asking = stage.home.asking(&stage.anthropic, &[]);
+        let mut terminal = if is_chat {
+            let mut terminal = Terminal::start(asking);
+            terminal.type_in(format!("{QUESTION}\r").as_bytes());
+            terminal
+        } else {
+            // Only the log is for the terminal.
+            let input = stage.home.write("input", question("Ev1", QUESTION) + "\n");
+            let mut command = Command::new("sh");
+            command.env_clear().envs(asking.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            command.args(["-c", "exec \"$@\" < \"$0\" > \"$0.out\""]).arg(input);
+            command.arg(asking.get_program()).args(asking.get_args());
+            Terminal::start(command)
+        };
+        terminal.wait_for("ends-here", 1);
+        assert!(terminal.screen.contains("\u{fffd}]0;steered\u{fffd}"), "{is_chat}: {}", terminal.screen);
+        assert!(!terminal.screen.contains("\u{1b}]0;steered"), "{is_chat}: {}", terminal.screen);
+        assert!(if is_chat { terminal.end() } else { terminal.wait() }.success());
+    }
 }
