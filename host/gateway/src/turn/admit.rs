@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{TurnError, command::Command, hear};
+use super::{TurnError, command::Command, hear, placeholder};
 
 use crate::{
     access::authorization::{AccessDecision, Action, Reason},
@@ -58,7 +58,7 @@ async fn of_person(services: &Services, mut turn: OpenTurn) -> Result<Admission,
     }
     // The escalation that it was about no longer waits.
     if turn.inbound.if_awaited && !hear::is_heard(&turn) && turn.called_off != Some(CalledOff::Deleted) {
-        services.store.finish(turn.turn, vec![], vec![], services.now_ms()).await?;
+        end(services, &turn, vec![]).await?;
         return Ok(Admission::Nothing);
     }
     // Whoever has given an answer that was handed on was allowed to.
@@ -117,7 +117,16 @@ async fn ignore(services: &Services, turn: OpenTurn, events: Vec<TaggedEvent>) -
         let speech = MessageBody { text: services.messages.blocked(), pings: vec![] };
         services.front.deliver(Delivery::notice(&turn.inbound.event_id, &turn.inbound.reply_to, &speech)).await?;
     }
+    end(services, &turn, events).await
+}
+
+/// Finishes a turn that gets no answer, and removes what an earlier attempt has shown of one.
+async fn end(services: &Services, turn: &OpenTurn, events: Vec<TaggedEvent>) -> Result<(), TurnError> {
+    placeholder::take_away(services, turn).await?;
     services.store.finish(turn.turn, vec![], events, services.now_ms()).await?;
     services.front.over(&turn.inbound.event_id).await;
+    if turn.resumed {
+        services.front.resumed(&turn.inbound).await;
+    }
     Ok(())
 }
