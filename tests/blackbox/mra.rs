@@ -310,6 +310,22 @@ fn who_does_not_read_code_sees_how_far_it_is() {
     }
 }
 
+/// Regression: after `verbose full`, which anybody may say, everybody was shown what `mra` had printed.
+#[test]
+fn who_does_not_read_code_was_shown_a_result_in_full() {
+    for (audience, is_shown) in [("biz", false), ("pm", false), ("exec", false), ("tech", true)] {
+        let stage = Stage::new("out in app/models/sales.rb", json!({}));
+        stage.home.run(&["audience", "default", audience], "").ok();
+        let input = [question("Ev0", "verbose full"), question("Ev1", QUESTION)].join("\n");
+        let lines = finish(stage.home.asking(&stage.anthropic, &[]), &input).ok().lines();
+        assert_eq!(replies(&lines).last(), Some(&ANSWER), "{audience}");
+        let notices = of_type(&lines, "notice").into_iter().filter_map(|notice| notice["text"].as_str());
+        let calls: Vec<&str> = notices.filter(|text| text.contains("erp")).collect();
+        let [call] = calls[..] else { panic!("{audience}: {lines:#?}") };
+        assert_eq!(call.contains("app/models/sales.rb"), is_shown, "{audience}: {call}");
+    }
+}
+
 /// Once, what a failed call had printed was thrown away, and with it why it failed.
 #[test]
 fn what_a_failed_call_printed_is_told() {
