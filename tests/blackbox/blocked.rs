@@ -163,6 +163,23 @@ async fn what_was_shown_of_an_answer_stayed_if_its_asker_was_blocked_and_it_had_
     }
 }
 
+/// Regression: the model was shown it as what had been said before.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_blocked_person_had_written_in_a_thread_went_to_the_model() {
+    let scene = Scene::new(rules(), &json!({"version": 1, "language": "en", "blocklist": ["U9"]})).await;
+    let gateway = scene.start().await;
+    let root = scene.slack.talk(CHANNEL, "U9", "Say heliotrope.", None);
+    scene.slack.talk(CHANNEL, "U2", "Say zinnia.", Some(&root.ts));
+    scene.slack.talk(CHANNEL, "U9", "Say delphinium.", Some(&root.ts));
+    let asked = scene.slack.mention(CHANNEL, "U1", "What shall I say?", Some(&root.ts));
+    assert!(scene.slack.await_reply(&asked, PATIENCE).await.is_some());
+    let request = scene.anthropic.requests()[0].body.to_string();
+    let shown = ["zinnia", "heliotrope", "delphinium"].map(|word| request.contains(word));
+    assert_eq!(shown, [true, false, false], "{request}");
+    assert!(gateway.terminate().success());
+    scene.behaved();
+}
+
 /// Once, an admin on the blocklist was written to like any other.
 #[test]
 fn a_blocked_admin_is_told_nothing() {
