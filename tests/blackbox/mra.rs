@@ -410,7 +410,7 @@ fn what_the_model_and_its_server_said_could_steer_the_terminal_that_the_log_is_r
         let stage = Stage::new("out never", json!({}));
         let call = json!({"repo": format!("erp{TITLE}"), "question": ASKED});
         stage.anthropic.when(QUESTION, Behaviour::calls([("mra_ask", call)]));
-        let refused = Behaviour::error(401, "authentication_error", &format!("no {TITLE} ends-here"));
+        let refused = Behaviour::error(401, "authentication_error", &format!("no {TITLE} finis"));
         stage.anthropic.when("is not the name of a repository", refused);
         let asking = stage.home.asking(&stage.anthropic, &[]);
         let mut terminal = if is_chat {
@@ -426,9 +426,10 @@ fn what_the_model_and_its_server_said_could_steer_the_terminal_that_the_log_is_r
             command.arg(asking.get_program()).args(asking.get_args());
             Terminal::start(command)
         };
-        terminal.wait_for("ends-here", 1);
+        terminal.wait_for("finis", 1);
         assert!(terminal.screen.contains("\u{fffd}]0;steered\u{fffd}"), "{is_chat}: {}", terminal.screen);
         assert!(!terminal.screen.contains("\u{1b}]0;steered"), "{is_chat}: {}", terminal.screen);
-        assert!(if is_chat { terminal.end() } else { terminal.wait() }.success());
+        let ended = if is_chat { terminal.press_until_it_ends(b"\x03") } else { terminal.wait() };
+        assert!(ended.success());
     }
 }
