@@ -1,12 +1,17 @@
 //! Who is on the blocklist has no effect and gets no word, whichever way they come in.
 
-use pmk_stand_ins::anthropic::{Anthropic, Behaviour};
+use pmk_stand_ins::{
+    anthropic::{Anthropic, Behaviour},
+    slack::Message,
+};
 use serde_json::{Value, json};
 
 use crate::{
     component::Component,
     knowledge::team::{ARRIVED, ASKER, CHANNEL, CONTACT, CURATOR, ENGLISH, FORWARDED, OTHER_CONTACT, Team},
-    support::{Home, PATIENCE, Running, of_type, question},
+    posting::paragraphs,
+    support::{Home, PATIENCE, Running, of_type, question, until_async},
+    workspace::{Scene, rules},
 };
 
 /// From now on they are blocked.
@@ -131,6 +136,48 @@ async fn who_is_blocked_while_they_wait_is_not_notified() {
     assert_eq!(answer.notified(), [format!("<@{CONTACT}>")]);
     team.notice(&asked).await;
     team.behaved();
+}
+
+/// Regression: "Thinking…", or the beginning of the answer, stayed for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_shown_of_an_answer_stayed_if_its_asker_was_blocked_and_it_had_to_be_begun_anew() {
+    for is_streamed in [false, true] {
+        let rules = if is_streamed { rules() } else { rules().without_statuses() };
+        let scene = Scene::new(rules, &json!({"version": 1, "language": "en"})).await;
+        let gateway = scene.start().await;
+        let (answer, gate) = Behaviour::gated(paragraphs(20));
+        scene.anthropic.push(answer);
+        let root = scene.slack.talk(CHANNEL, "U1", "a topic", None);
+        let asked = scene.slack.mention(CHANNEL, "U9", "tell me", Some(&root.ts));
+        gate.add_permits(usize::from(is_streamed));
+        let is_ours = |message: &Message| message.by_bot;
+        assert!(scene.slack.await_message(CHANNEL, PATIENCE, is_ours).await.is_some(), "{is_streamed}");
+        block(&scene.home, &["U9"]);
+        scene.slack.edit(&asked, "<@U0BOT> tell me all");
+        assert_eq!(refused(&scene.home, 1)[0], ("U9".to_owned(), "speak".to_owned()));
+        let is_gone = || (!scene.slack.messages(CHANNEL).iter().any(is_ours)).then_some(());
+        until_async("nothing of an answer", is_gone).await;
+        assert!(gateway.terminate().success());
+        assert!(scene.slack.standing_statuses().is_empty(), "{:#?}", scene.slack.standing_statuses());
+        scene.behaved();
+    }
+}
+
+/// Regression: the model was shown it as what had been said before.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_blocked_person_had_written_in_a_thread_went_to_the_model() {
+    let scene = Scene::new(rules(), &json!({"version": 1, "language": "en", "blocklist": ["U9"]})).await;
+    let gateway = scene.start().await;
+    let root = scene.slack.talk(CHANNEL, "U9", "Say heliotrope.", None);
+    scene.slack.talk(CHANNEL, "U2", "Say zinnia.", Some(&root.ts));
+    scene.slack.talk(CHANNEL, "U9", "Say delphinium.", Some(&root.ts));
+    let asked = scene.slack.mention(CHANNEL, "U1", "What shall I say?", Some(&root.ts));
+    assert!(scene.slack.await_reply(&asked, PATIENCE).await.is_some());
+    let request = scene.anthropic.requests()[0].body.to_string();
+    let shown = ["zinnia", "heliotrope", "delphinium"].map(|word| request.contains(word));
+    assert_eq!(shown, [true, false, false], "{request}");
+    assert!(gateway.terminate().success());
+    scene.behaved();
 }
 
 /// Once, an admin on the blocklist was written to like any other.

@@ -1,6 +1,6 @@
 //! The mra round (specification 003 §6): asked as a program, shown as it works, told to the model as it went.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, process::Command, time::Duration};
 
 use pmk_stand_ins::{
     anthropic::{Anthropic, Behaviour},
@@ -13,6 +13,7 @@ use crate::{
     support::{
         Finished, Home, PATIENCE, Running, component, finish, is_alive, of_type, question, replies, stand_in, until,
     },
+    terminal::Terminal,
     workspace::{Gateway, rules},
 };
 
@@ -309,6 +310,22 @@ fn who_does_not_read_code_sees_how_far_it_is() {
     }
 }
 
+/// Regression: after `verbose full`, which anybody may say, everybody was shown what `mra` had printed.
+#[test]
+fn who_does_not_read_code_was_shown_a_result_in_full() {
+    for (audience, is_shown) in [("biz", false), ("pm", false), ("exec", false), ("tech", true)] {
+        let stage = Stage::new("out in app/models/sales.rb", json!({}));
+        stage.home.run(&["audience", "default", audience], "").ok();
+        let input = [question("Ev0", "verbose full"), question("Ev1", QUESTION)].join("\n");
+        let lines = finish(stage.home.asking(&stage.anthropic, &[]), &input).ok().lines();
+        assert_eq!(replies(&lines).last(), Some(&ANSWER), "{audience}");
+        let notices = of_type(&lines, "notice").into_iter().filter_map(|notice| notice["text"].as_str());
+        let calls: Vec<&str> = notices.filter(|text| text.contains("erp")).collect();
+        let [call] = calls[..] else { panic!("{audience}: {lines:#?}") };
+        assert_eq!(call.contains("app/models/sales.rb"), is_shown, "{audience}: {call}");
+    }
+}
+
 /// Once, what a failed call had printed was thrown away, and with it why it failed.
 #[test]
 fn what_a_failed_call_printed_is_told() {
@@ -382,4 +399,37 @@ fn nothing_that_mra_has_started_outlives_a_gateway_that_is_killed() {
     assert!(started.len() == 4 && started.iter().all(|pid| is_alive(pid)), "{started:?}");
     gateway.kill();
     until("the end of all of them", || started.iter().all(|pid| !is_alive(pid)).then_some(()));
+}
+
+/// Regression: a repository that the model made up, and what its server answered, reached the operator's terminal as they
+/// were: an escape sequence in them took effect.
+#[test]
+fn what_the_model_and_its_server_said_could_steer_the_terminal_that_the_log_is_read_on() {
+    const TITLE: &str = "\u{1b}]0;steered\u{7}";
+    for is_chat in [true, false] {
+        let stage = Stage::new("out never", json!({}));
+        let call = json!({"repo": format!("erp{TITLE}"), "question": ASKED});
+        stage.anthropic.when(QUESTION, Behaviour::calls([("mra_ask", call)]));
+        let refused = Behaviour::error(401, "authentication_error", &format!("no {TITLE} finis"));
+        stage.anthropic.when("is not the name of a repository", refused);
+        let asking = stage.home.asking(&stage.anthropic, &[]);
+        let mut terminal = if is_chat {
+            let mut terminal = Terminal::start(asking);
+            terminal.type_in(format!("{QUESTION}\r").as_bytes());
+            terminal
+        } else {
+            // Only the log is for the terminal.
+            let input = stage.home.write("input", question("Ev1", QUESTION) + "\n");
+            let mut command = Command::new("sh");
+            command.env_clear().envs(asking.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            command.args(["-c", "exec \"$@\" < \"$0\" > \"$0.out\""]).arg(input);
+            command.arg(asking.get_program()).args(asking.get_args());
+            Terminal::start(command)
+        };
+        terminal.wait_for("finis", 1);
+        assert!(terminal.screen.contains("\u{fffd}]0;steered\u{fffd}"), "{is_chat}: {}", terminal.screen);
+        assert!(!terminal.screen.contains("\u{1b}]0;steered"), "{is_chat}: {}", terminal.screen);
+        let ended = if is_chat { terminal.press_until_it_ends(b"\x03") } else { terminal.wait() };
+        assert!(ended.success());
+    }
 }

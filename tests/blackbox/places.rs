@@ -143,6 +143,30 @@ async fn who_asks_goes_on_without_a_mention_until_somebody_else_writes() {
     assert!(kept.contains("Quite sure?") && !kept.contains("canteen") && !kept.contains("were you not there"));
 }
 
+/// Regression: two apps that mention each other went on for ever, at the model's price.
+#[tokio::test(flavor = "multi_thread")]
+async fn apps_that_mention_each_other_end_after_twenty_answers_and_people_beside_them_are_answered() {
+    let scene = scene(in_threads()).await;
+    let gateway = scene.start().await;
+    let slack = &scene.slack;
+    for round in 0..20 {
+        let asked = slack.mention_by_app("C1", "U77", &format!("And round {round}?"));
+        answered(&scene, "C1", Some(&asked.ts), &format!("And round {round}?")).await;
+    }
+    for round in 20..22 {
+        slack.mention_by_app("C1", "U77", &format!("And round {round}?"));
+        let bounded = scene.home.await_events("app.bounded", round - 19);
+        let last = bounded.last().expect("an event");
+        assert_eq!((&last["actor"], &last["of"], &last["most"]), (&json!("U77"), &json!("person"), &json!(20)));
+    }
+    let asked = slack.mention("C1", "U1", "When is the launch?", None);
+    answered(&scene, "C1", Some(&asked.ts), "When is the launch?").await;
+    assert!(gateway.terminate().success());
+    assert_eq!(slack.replies("C1").len(), 21, "{:#?}", slack.messages("C1"));
+    assert_eq!(scene.anthropic.requests().len(), 21, "the model is not asked either");
+    scene.behaved();
+}
+
 /// Once, who had begun a thread was followed there whoever else had written in it before the mention.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_has_not_been_alone_in_a_thread_before_the_mention_is_not_followed_there() {

@@ -117,6 +117,7 @@ fn question(event_id: &str) -> Inbound {
         text: "What was the last thing we talked about?".into(),
         attached: Attachments::default(),
         if_awaited: false,
+        by_app: false,
         ts: String::new(),
     }
 }

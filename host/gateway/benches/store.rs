@@ -45,6 +45,7 @@ async fn turn(store: &Store, conversation: usize, number: usize) {
         text: QUESTION.to_owned(),
         attached: Attachments::default(),
         if_awaited: false,
+        by_app: false,
         ts: format!("{number:010}.000100"),
     };
     let inbox = store.accept(&inbound, NOW).await.expect("accepts").expect("a new message");
@@ -121,6 +122,7 @@ async fn archive(store: &Store, numbers: &AtomicUsize, messages: usize) {
         text: String::new(),
         attached: Attachments::default(),
         if_awaited: false,
+        by_app: false,
         ts: String::new(),
     };
     let inbox = store.accept(&probe, NOW).await.expect("accepts").expect("a new message");

@@ -36,6 +36,9 @@ pub struct Inbound {
     /// Whether it is for the bot only if it is about a question that waits: it does not mention the bot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub if_awaited: bool,
+    /// Whether an app has written it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_app: bool,
     /// The position within a conversation: Slack's `ts`; empty if the order of arrival counts.
     pub ts: String,
 }

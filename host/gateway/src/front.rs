@@ -346,11 +346,11 @@ pub trait Front: Send + Sync {
         text
     }
 
-    /// Reads the messages of a thread before the message of that `ts`.
+    /// Reads the messages of a thread before the message of that `ts`, as if those who are not heard had written none.
     ///
     /// # Errors
     /// They cannot be read: now, or ever.
-    async fn read_thread(&self, _place: &ReplyTo, _before: &str) -> Result<Thread, FrontError> {
+    async fn read_thread(&self, _place: &ReplyTo, _before: &str, _is_heard: IsHeard<'_>) -> Result<Thread, FrontError> {
         Ok(Thread::default())
     }
 
@@ -450,6 +450,9 @@ pub struct Past {
     /// Whether the history was read completely.
     pub is_whole: bool,
 }
+
+/// Returns whether what the person or app of an id writes counts.
+pub type IsHeard<'a> = &'a (dyn Fn(&str) -> bool + Sync);
 
 /// The bytes of a file, or why it was not read.
 pub type Fetched = Result<Vec<u8>, FileSkipReason>;

@@ -375,6 +375,7 @@ impl State {
             text,
             attached: files::attached(world, number, 0),
             if_awaited: false,
+            by_app: false,
             ts,
         };
         // The gateway may reject it as too long without asking the model.
@@ -420,6 +421,7 @@ impl State {
             text: doing::words_of_contact(number, 0),
             attached: Attachments::default(),
             if_awaited: false,
+            by_app: false,
             ts: own_ts,
         };
         let carries = Carried::Question(self.ask(number, inbound, at));

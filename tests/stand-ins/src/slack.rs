@@ -201,6 +201,12 @@ impl Slack {
         events::say(&self.inner, channel, user, &format!("<@{BOT_USER}> {text}"), thread)
     }
 
+    /// An app mentions the bot in a channel, by the user of its own bot.
+    pub fn mention_by_app(&self, channel: &str, user: &str, text: &str) -> Sent {
+        let along = json!({"bot_id": "B77"});
+        events::say_with(&self.inner, (channel, user), &format!("<@{BOT_USER}> {text}"), None, &along)
+    }
+
     /// A person writes in a channel, with or without a mention of the bot; the text is sent unchanged. If there is no
     /// event, its id is empty.
     pub fn write(&self, channel: &str, user: &str, text: &str, thread: Option<&str>) -> Sent {

@@ -6,7 +6,7 @@ use std::{
     io::{self, IsTerminal},
 };
 
-use pmk_core::Language;
+use pmk_core::{Language, text::printable};
 use tracing::{
     Event, Level, Metadata, Subscriber,
     field::{Field, Visit},
@@ -91,10 +91,12 @@ impl io::Write for Beside {
     }
 }
 
-/// Formats the fields of an event, translated as far as they are known in this language.
+/// Formats the fields of an event, translated as far as they are known in this language. They may contain what the model
+/// or strangers wrote, which must not control the terminal.
 fn fields(language: Language) -> impl for<'a> FormatFields<'a> + 'static {
     let field = move |writer: &mut Writer<'_>, field: &Field, value: &dyn Debug| {
         let value = format!("{value:?}");
+        let value = printable(&value);
         let value = terminal::translated(&value, language);
         match field.name() {
             "message" => write!(writer, "{value}"),
@@ -119,13 +121,13 @@ struct Said {
 impl Visit for Said {
     fn record_str(&mut self, field: &Field, value: &str) {
         match field.name() {
-            "hint" => value.clone_into(&mut self.hint),
+            "hint" => self.hint = printable(value).into_owned(),
             _ => self.record_debug(field, &value),
         }
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        let value = format!("{value:?}");
+        let value = printable(&format!("{value:?}")).into_owned();
         match field.name() {
             "message" => self.message = value,
             name => self.besides += &format!(" {name}={}", terminal::translated(&value, self.language)),

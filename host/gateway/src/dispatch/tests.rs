@@ -239,6 +239,7 @@ fn message(user: &str, text: &str) -> Inbound {
         text: text.into(),
         attached: Attachments::default(),
         if_awaited: false,
+        by_app: false,
         ts: String::new(),
     }
 }

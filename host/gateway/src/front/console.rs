@@ -55,6 +55,7 @@ impl Typed {
             text: self.text,
             attached: Attachments::default(),
             if_awaited: false,
+            by_app: false,
             ts: String::new(),
         })
     }

@@ -38,7 +38,9 @@ use self::{
     unstored::Unstored,
     web::{AuthInfo, Status, Web},
 };
-use super::{BackfillRequest, Delivery, Described, Fetched, Front, FrontError, Intake, Kind, Lookup, Past, Progress};
+use super::{
+    BackfillRequest, Delivery, Described, Fetched, Front, FrontError, Intake, IsHeard, Kind, Lookup, Past, Progress,
+};
 use crate::chat::{Connection, Inbound, Refusal, ReplyTo, Thread};
 use crate::ledger::report::TurnReport;
 use crate::messages::Messages;
@@ -355,8 +357,8 @@ impl Front for Slack {
         self.names.in_text(&self.web, text).await
     }
 
-    async fn read_thread(&self, place: &ReplyTo, before: &str) -> Result<Thread, FrontError> {
-        let mut read = thread::before(&self.web, &self.me, place, before).await;
+    async fn read_thread(&self, place: &ReplyTo, before: &str, is_heard: IsHeard<'_>) -> Result<Thread, FrontError> {
+        let mut read = thread::before(&self.web, &self.me, place, before, is_heard).await;
         if let Ok(thread) = &mut read {
             self.names.in_thread(&self.web, &mut thread.said).await;
         }

@@ -280,6 +280,16 @@ pub enum Event {
         of: &'static str,
         most: u32,
     },
+    /// Apps have asked so often within an hour that they are not answered: two that answer each other would go on for
+    /// ever.
+    #[serde(rename = "app.bounded")]
+    AppBounded {
+        actor: String,
+        session: String,
+        /// Whose limit it is: `person`, which is the app, or `conversation`.
+        of: &'static str,
+        most: u32,
+    },
     /// An escalation is first shown to its asker for confirmation.
     #[serde(rename = "escalate.proposed")]
     EscalateProposed { actor: String, channel_id: String, thread_ts: String },

@@ -52,7 +52,8 @@ pub fn repo_name(repo: &str) -> Result<&str, BadQuestion> {
         return Err(BadQuestion::NoRepo);
     }
     if !repo.split('/').all(is_plain) || repo.len() > MAX_NESTED_CHARS {
-        return Err(BadQuestion::BadRepo(text::head(repo, MAX_REPO_CHARS).to_owned()));
+        let shown = text::printable(repo).replace(['\n', '\t'], " ");
+        return Err(BadQuestion::BadRepo(text::head(&shown, MAX_REPO_CHARS).to_owned()));
     }
     Ok(repo)
 }
@@ -134,6 +135,8 @@ mod tests {
             assert!(matches!(MraQuestion::new(repo, "q"), Err(BadQuestion::BadRepo(_))), "{repo}");
         }
         assert_eq!(MraQuestion::new(" ", "q"), Err(BadQuestion::NoRepo));
+        let shown = BadQuestion::BadRepo("erp\u{fffd}]0;x\u{fffd} y".into());
+        assert_eq!(MraQuestion::new("erp\x1b]0;x\x07\ny", "q"), Err(shown), "it can be logged");
     }
 
     #[test]

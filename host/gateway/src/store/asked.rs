@@ -5,7 +5,7 @@ use std::{collections::HashSet, time::Duration};
 use pmk_core::FrontName;
 
 use super::{
-    Store, StoreError,
+    OpenTurn, Store, StoreError,
     error::Fault,
     handed_on,
     intake::front_name,
@@ -24,6 +24,8 @@ pub(super) const OF_PERSON: &str =
     "SELECT count(*) FROM asked WHERE kind = ?1 AND front = ?2 AND \"user\" = ?3 AND at > ?4";
 pub(super) const OF_CONVERSATION: &str = "SELECT count(*) FROM asked WHERE kind = ?1 AND session_id = ?2 AND at > ?3";
 pub(super) const ASK: &str = "INSERT INTO asked (kind, front, \"user\", session_id, at) VALUES (?1, ?2, ?3, ?4, ?5)";
+pub(super) const IS_COUNTED: &str =
+    "SELECT 1 FROM asked WHERE kind = ?1 AND front = ?2 AND \"user\" = ?3 AND session_id = ?4 AND at = ?5";
 /// The newest, so many.
 pub(super) const TAKE_BACK: &str = "DELETE FROM asked WHERE id IN
      (SELECT id FROM asked WHERE kind = ?1 AND front = ?2 AND \"user\" = ?3 AND session_id = ?4 ORDER BY at DESC LIMIT ?5)";
@@ -34,6 +36,12 @@ pub(super) const WRITTEN_BY: &str =
 pub(super) const PASSED_ON: &str =
     "SELECT m.id FROM live l JOIN message m ON m.id = l.message_id JOIN inbox i ON i.id = m.turn_id
      WHERE l.session_id = ?1 AND i.event_id LIKE ?2 || '%' AND m.origin = 'user'";
+
+/// The kind that questions of apps are counted as, beside the kinds of directives.
+const OF_APP: &str = "app";
+
+/// A kind of question, the front, who asks, and where.
+type Counted<'a> = (&'a str, &'a str, &'a str, SessionId);
 
 /// Who asks, and where.
 #[derive(Clone, Debug)]
@@ -68,7 +76,29 @@ impl Store {
     /// # Errors
     /// Nothing was counted: nobody must be asked.
     pub async fn count_asked(&self, asking: Asking, most: u32, now_ms: i64) -> Result<Option<Bound>, StoreError> {
-        self.write(move |conn| count(conn, &asking, most, now_ms)).await
+        self.write(move |conn| {
+            let Asking { kind, front, user, session } = &asking;
+            count(conn, (kind.tag(), front_name(*front), user, *session), (now_ms, now_ms), most)
+        })
+        .await
+    }
+
+    /// Counts a question of an app that is about to be answered, unless this app, or the apps in this conversation,
+    /// have reached the limit within the last hour. A question whose turn is begun anew counts once.
+    ///
+    /// # Errors
+    /// Nothing was counted: it must not be answered.
+    pub async fn count_of_app(&self, turn: &OpenTurn, most: u32, now_ms: i64) -> Result<Option<Bound>, StoreError> {
+        let (front, user) = (turn.inbound.key.front, turn.inbound.user.clone());
+        let (session, at) = (turn.session, turn.received_at_ms);
+        self.write(move |conn| {
+            let front = front_name(front);
+            if conn.prepare_cached(IS_COUNTED)?.exists(params![OF_APP, front, user, session.0, at])? {
+                return Ok(None);
+            }
+            count(conn, (OF_APP, front, &user, session), (at, now_ms), most)
+        })
+        .await
     }
 
     /// Takes back the newest counts of questions that were not put to others after all.
@@ -116,9 +146,13 @@ impl Store {
     }
 }
 
-fn count(conn: &Connection, asking: &Asking, most: u32, now_ms: i64) -> Result<Option<Bound>, Fault> {
-    let Asking { kind, front, user, session } = asking;
-    let (kind, front) = (kind.tag(), front_name(*front));
+/// Counts a question that was asked `at` a time.
+fn count(
+    conn: &Connection,
+    (kind, front, user, session): Counted<'_>,
+    (at, now_ms): (i64, i64),
+    most: u32,
+) -> Result<Option<Bound>, Fault> {
     let since = now_ms.saturating_sub(BOUNDED_FOR.as_millis() as i64);
     conn.prepare_cached(FORGET)?.run([since])?;
     conn.prepare_cached(FORGET_AHEAD)?.run([now_ms.saturating_add(BOUNDED_FOR.as_millis() as i64)])?;
@@ -132,6 +166,6 @@ fn count(conn: &Connection, asking: &Asking, most: u32, now_ms: i64) -> Result<O
     if of_conversation >= most {
         return Ok(Some(Bound::Conversation));
     }
-    conn.prepare_cached(ASK)?.run(params![kind, front, user, session.0, now_ms])?;
+    conn.prepare_cached(ASK)?.run(params![kind, front, user, session.0, at])?;
     Ok(None)
 }

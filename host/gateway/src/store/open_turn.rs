@@ -75,6 +75,7 @@ impl OpenTurn {
             text: text.into(),
             attached: crate::chat::Attachments::default(),
             if_awaited: false,
+            by_app: false,
             ts: String::new(),
         };
         OpenTurn {

@@ -67,6 +67,7 @@ fn inbound(key: &str, event_id: &str) -> Inbound {
         text: format!("question {event_id}"),
         attached: Attachments::default(),
         if_awaited: false,
+        by_app: false,
         ts: String::new(),
     }
 }

@@ -13,7 +13,7 @@ pub enum Verbosity {
     Progress,
     /// One line for each call.
     Summary,
-    /// One line for each call, and its result.
+    /// One line for each call, and for readers of code its result.
     Full,
 }
 

@@ -3,19 +3,24 @@
 
 use std::time::Duration;
 
-use super::{TurnError, command::Command, hear};
+use super::{TurnError, command::Command, hear, placeholder};
 
 use crate::{
     access::authorization::{AccessDecision, Action, Reason},
     chat::MessageBody,
     front::Delivery,
     ids::InboxId,
+    ledger::{Event, TaggedEvent},
     services::Services,
     store::{self, Answered, BeginOutcome, CalledOff, Hold, OpenTurn},
 };
 
 /// How often to check whether a subcommand has released the lease on the conversation.
 const LEASE_POLL: Duration = Duration::from_millis(50);
+
+/// The most questions of one app, and of all apps in one conversation, that are answered within an hour. Two apps that
+/// answer each other would go on for ever.
+const MOST_OF_APPS: u32 = 20;
 
 /// What is to be done with a message.
 pub(super) enum Admission {
@@ -53,7 +58,7 @@ async fn of_person(services: &Services, mut turn: OpenTurn) -> Result<Admission,
     }
     // The escalation that it was about no longer waits.
     if turn.inbound.if_awaited && !hear::is_heard(&turn) && turn.called_off != Some(CalledOff::Deleted) {
-        services.store.finish(turn.turn, vec![], vec![], services.now_ms()).await?;
+        end(services, &turn, vec![]).await?;
         return Ok(Admission::Nothing);
     }
     // Whoever has given an answer that was handed on was allowed to.
@@ -73,6 +78,18 @@ async fn of_person(services: &Services, mut turn: OpenTurn) -> Result<Admission,
         (None, None) => (Action::Speak, None),
     };
     let ruling = services.people.may(gets.unwrap_or(&turn.inbound.user), action, Some(&turn.inbound.reply_to.channel));
+    let is_blocked = matches!(ruling, AccessDecision::Refused { reason: Reason::Blocked });
+    if turn.inbound.by_app
+        && !is_blocked
+        && let Some(of) = services.store.count_of_app(&turn, MOST_OF_APPS, services.now_ms()).await?
+    {
+        let (session, actor, of, most) =
+            (turn.inbound.key.to_string(), turn.inbound.user.clone(), of.name(), MOST_OF_APPS);
+        tracing::warn!(session, user = actor, of, most, "an app is not answered: the hourly limit is reached");
+        // Not even that it is refused is said: it might answer that.
+        ignore(services, turn, vec![Event::AppBounded { actor, session, of, most }.into()]).await?;
+        return Ok(Admission::Nothing);
+    }
     Ok(match (ruling, command) {
         (AccessDecision::Allowed, Some(command)) => Admission::Command(turn, command),
         (AccessDecision::Allowed, None) => {
@@ -87,7 +104,7 @@ async fn of_person(services: &Services, mut turn: OpenTurn) -> Result<Admission,
             Admission::Command(turn, Command::Pmk(asked, Some(reason)))
         }
         (AccessDecision::Refused { .. }, _) => {
-            ignore(services, turn).await?;
+            ignore(services, turn, vec![]).await?;
             Admission::Nothing
         }
     })
@@ -95,12 +112,21 @@ async fn of_person(services: &Services, mut turn: OpenTurn) -> Result<Admission,
 
 /// Finishes the turn without an answer. A script that drives the console is told why; in Slack there
 /// is no reply.
-async fn ignore(services: &Services, turn: OpenTurn) -> Result<(), TurnError> {
+async fn ignore(services: &Services, turn: OpenTurn, events: Vec<TaggedEvent>) -> Result<(), TurnError> {
     if services.front.tells_programs() {
         let speech = MessageBody { text: services.messages.blocked(), pings: vec![] };
         services.front.deliver(Delivery::notice(&turn.inbound.event_id, &turn.inbound.reply_to, &speech)).await?;
     }
-    services.store.finish(turn.turn, vec![], vec![], services.now_ms()).await?;
+    end(services, &turn, events).await
+}
+
+/// Finishes a turn that gets no answer, and removes what an earlier attempt has shown of one.
+async fn end(services: &Services, turn: &OpenTurn, events: Vec<TaggedEvent>) -> Result<(), TurnError> {
+    placeholder::take_away(services, turn).await?;
+    services.store.finish(turn.turn, vec![], events, services.now_ms()).await?;
     services.front.over(&turn.inbound.event_id).await;
+    if turn.resumed {
+        services.front.resumed(&turn.inbound).await;
+    }
     Ok(())
 }

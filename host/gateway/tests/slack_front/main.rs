@@ -211,6 +211,7 @@ fn question(reply_to: &ReplyTo) -> Inbound {
         text: "the question".to_owned(),
         attached: Attachments::default(),
         if_awaited: false,
+        by_app: false,
         ts: "1700000000.000200".to_owned(),
     }
 }

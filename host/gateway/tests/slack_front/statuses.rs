@@ -81,7 +81,7 @@ async fn what_cannot_be_read_before_an_answer_is_answered_by_a_placeholder() {
     let rig = Rig::with(SlackRules::quick()).await;
     rig.slack.keep_out("C9");
     let there = place("C9", Some("1700000000.000100"));
-    assert!(rig.front.read_thread(&there, "1700000000.000200").await.is_err());
+    assert!(rig.front.read_thread(&there, "1700000000.000200", &|_: &str| true).await.is_err());
     assert!(!rig.front.show(&question(&there), "Thinking…").await);
     assert_eq!(told(&rig), 0, "Slack is not even asked");
     rig.finish().await;

@@ -187,6 +187,7 @@ impl State {
             text: text.to_owned(),
             attached: Attachments::default(),
             if_awaited: false,
+            by_app: false,
             ts: own_ts,
         };
         let asked = self.ask(number, inbound, at);

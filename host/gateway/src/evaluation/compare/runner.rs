@@ -290,6 +290,7 @@ mod tests {
             text: "a question".into(),
             attached: Attachments::default(),
             if_awaited: false,
+            by_app: false,
             ts: String::new(),
         };
         tokio::runtime::Runtime::new().expect("a runtime").block_on(async {

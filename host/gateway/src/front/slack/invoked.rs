@@ -115,6 +115,7 @@ fn command(user: &str, channel: &str, id: &str, text: &str) -> Result<Invoked, &
         text: format!("{COMMAND} {}", mrkdwn::with_ids(text, "")).trim_end().to_owned(),
         attached: Attachments::default(),
         if_awaited: false,
+        by_app: false,
         ts: String::new(),
     })))
 }

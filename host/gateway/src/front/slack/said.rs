@@ -110,6 +110,7 @@ pub(super) fn message(
         text,
         attached: attached::read(&said.attachments, &said.files, &me.user),
         if_awaited: false,
+        by_app: !is_person,
         ts: said.ts,
     };
     Some((message, manner))

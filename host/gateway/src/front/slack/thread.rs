@@ -13,7 +13,10 @@ use super::{
     mrkdwn,
     web::{Slot, Web},
 };
-use crate::chat::{ReplyTo, Thread, ThreadPost};
+use crate::{
+    chat::{ReplyTo, Thread, ThreadPost},
+    front::IsHeard,
+};
 
 /// The largest page that Slack gives: it gives a thread from its beginning only, and the newest messages matter most.
 const PAGE: &str = "999";
@@ -33,9 +36,15 @@ struct Page {
 /// What the model reads in place of its own id.
 const ITSELF: &str = "you";
 
-/// Returns what others than the bot have written in a thread before the message of that `ts`; and the message of the bot
-/// under which they have, if the thread begins with one.
-pub(super) async fn before(web: &Web, me: &Identity, place: &ReplyTo, before: &str) -> Result<Thread, CallFailure> {
+/// Returns what others than the bot who are heard have written in a thread before the message of that `ts`; and the
+/// message of the bot under which they have, if the thread begins with one.
+pub(super) async fn before(
+    web: &Web,
+    me: &Identity,
+    place: &ReplyTo,
+    before: &str,
+    is_heard: IsHeard<'_>,
+) -> Result<Thread, CallFailure> {
     let (mut said, mut people) = (Vec::new(), Vec::new());
     let mut cursor: Option<String> = None;
     let mut is_cut = false;
@@ -56,7 +65,9 @@ pub(super) async fn before(web: &Web, me: &Identity, place: &ReplyTo, before: &s
         };
         let objects = page.messages.iter().filter_map(Value::as_object);
         for message in objects.filter(|message| ts(message) < before) {
-            let Some(one) = read(message, me, place.thread_ts.as_deref()) else { continue };
+            let Some(one) = read(message, me, place.thread_ts.as_deref()).filter(|one| is_heard(&one.by)) else {
+                continue;
+            };
             if is_of_a_person(message) && one.by != ITSELF && !people.contains(&one.by) {
                 people.push(one.by.clone());
             }

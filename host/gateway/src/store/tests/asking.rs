@@ -46,6 +46,31 @@ async fn an_hour_is_counted_by_person_and_by_conversation() {
     assert_eq!(number(&home, "SELECT count(*) FROM asked WHERE at <= 1"), 0);
 }
 
+#[tokio::test]
+async fn a_question_of_an_app_counts_once_however_often_its_turn_is_begun() {
+    let home = home();
+    let store = open(&home);
+    let [mut one, mut other] =
+        [turn(&store, "slack:channel:C1", "Ev1").await, turn(&store, "slack:dm:U1", "Ev2").await];
+    let count = async |turn: &OpenTurn, now| store.count_of_app(turn, 2, now).await.unwrap();
+    for (received, now) in [(NOW, NOW), (NOW, NOW + 5), (NOW + 1, NOW + 6), (NOW, NOW + 7)] {
+        one.received_at_ms = received;
+        assert_eq!(count(&one, now).await, None, "{received}");
+    }
+    one.received_at_ms = NOW + 8;
+    assert_eq!(count(&one, NOW + 8).await, Some(Bound::Person));
+    other.received_at_ms = NOW + 8;
+    assert_eq!(count(&other, NOW + 8).await, Some(Bound::Person), "in another conversation");
+    one.inbound.user = "U7".into();
+    assert_eq!(count(&one, NOW + 8).await, Some(Bound::Conversation), "another app in this one");
+    other.inbound.user = "U7".into();
+    assert_eq!(count(&other, NOW + 8).await, None);
+    let asking = asking(Kind::MraAsk, "U1", one.session);
+    assert_eq!(store.count_asked(asking, 1, NOW + 9).await.unwrap(), None, "directives are counted apart");
+    one.inbound.user = "U1".into();
+    assert_eq!(count(&one, NOW + HOUR).await, None, "the first of them is an hour ago");
+}
+
 /// Regression: after the clock was set back, a person who had asked before could ask nobody until the clock had
 /// caught up.
 #[tokio::test]

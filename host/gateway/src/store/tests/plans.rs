@@ -93,6 +93,7 @@ const BY_INDEX: &[&str] = &[
     asked::FORGET_AHEAD,
     asked::OF_PERSON,
     asked::OF_CONVERSATION,
+    asked::IS_COUNTED,
     asked::ASK,
     asked::TAKE_BACK,
     asked::WRITTEN_BY,

@@ -91,12 +91,13 @@ async fn show_call(services: &Services, work: &Work<'_>, outcome: &Outcome) {
     let mut text = services.messages.mra_asked(outcome.question.repo(), outcome.result.is_ok(), &seconds);
     match work.turn.verbosity {
         Verbosity::Off | Verbosity::Progress => return,
-        Verbosity::Summary => {}
-        Verbosity::Full => {
+        // The result may contain paths and code.
+        Verbosity::Full if work.ports.audience == Audience::Tech => {
             // A fence in the result must not end ours.
             let shown = head(&services.messages.mra_outcome(outcome), MAX_SHOWN_CHARS).replace("```", "` ` `");
             text = format!("{text}\n```\n{shown}\n```");
         }
+        Verbosity::Summary | Verbosity::Full => {}
     }
     let speech = MessageBody { text, pings: vec![] };
     let shown = Delivery::notice(&inbound.event_id, &inbound.reply_to, &speech);

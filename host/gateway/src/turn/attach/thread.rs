@@ -44,8 +44,7 @@ pub(super) fn is_new_here(services: &Services, turn: &OpenTurn, live: &Live) -> 
 pub(super) async fn read(services: &Services, turn: &OpenTurn) -> Result<Option<Thread>, TurnError> {
     let asked = &turn.inbound;
     let Some(thread) = fetch(services, turn).await else { return Ok(None) };
-    let is_another = |person: &String| *person != asked.user && services.people.may_hear(person);
-    if thread.people.iter().any(is_another) {
+    if thread.people.iter().any(|person| *person != asked.user) {
         services.store.was_not_alone(&asked.key, &asked.user, &asked.ts).await?;
     }
     Ok(Some(thread))
@@ -53,8 +52,9 @@ pub(super) async fn read(services: &Services, turn: &OpenTurn) -> Result<Option<
 
 async fn fetch(services: &Services, turn: &OpenTurn) -> Option<Thread> {
     let session = &turn.inbound.key;
+    let is_heard = |by: &str| services.people.may_hear(by);
     for attempt in 1..=ATTEMPTS {
-        match services.front.read_thread(&turn.inbound.reply_to, &turn.inbound.ts).await {
+        match services.front.read_thread(&turn.inbound.reply_to, &turn.inbound.ts, &is_heard).await {
             Ok(thread) => return Some(thread),
             Err(FrontError::Transient { what, retry_after, .. }) => {
                 tracing::debug!(%session, what, "earlier messages of a thread are not read yet");

@@ -260,6 +260,23 @@ fn files_come_with_their_message() {
     assert!(read(dm(json!({"subtype": "me_message", "text": "wonders"}))).is_some());
 }
 
+/// Regression: it was not known of a question that an app asked it, and apps were answered without limit.
+#[test]
+fn a_message_says_whether_an_app_has_written_it() {
+    for (event, by_app) in [(dm(json!({})), false), (dm(json!({"bot_id": "B2"})), true), (mention(json!({})), false)] {
+        assert_eq!(read(event).map(|message| message.by_app), Some(by_app));
+    }
+    let by_app = read(mention(json!({"bot_id": "B2"}))).expect("a message");
+    assert!(by_app.by_app);
+    // It is stored, and what earlier versions have stored is read.
+    let stored = serde_json::to_value(&by_app).expect("JSON");
+    assert_eq!(stored["by_app"], true);
+    assert_eq!(serde_json::from_value::<Inbound>(stored.clone()).expect("a message"), by_app);
+    let mut earlier = stored;
+    earlier.as_object_mut().expect("an object").remove("by_app");
+    assert!(!serde_json::from_value::<Inbound>(earlier).expect("a message").by_app);
+}
+
 /// Regression: a question that an app asks in blocks alone was empty.
 #[test]
 fn a_message_made_of_blocks_alone_is_read() {
