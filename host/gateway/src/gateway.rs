@@ -50,7 +50,6 @@ impl Gateway {
         let turns = Arc::new(Answering { services: Arc::clone(services), told: parked::Told::default() });
         let (store, queue, tasks) = (services.store.clone(), services.config.queue, services.tasks.clone());
         let dispatcher = Dispatcher::new(services.clock.clone(), turns, store, queue, tasks, services.stop.clone());
-        services.hand_in_to(&dispatcher);
         Gateway { handler: Handler { services: Arc::clone(services), dispatcher } }
     }
 

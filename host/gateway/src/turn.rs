@@ -91,20 +91,20 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
     for &inbox in batch.ids() {
         match admit::admit(services, inbox, hold).await? {
             Admission::Nothing => {}
-            Admission::Deliver(answered) => deliver::deliver(services, answered).await?,
+            Admission::Deliver(answered) => deliver::deliver(services, answered, batch).await?,
             Admission::CalledOff(turn) => off.push(turn),
             // A message about a waiting question is a turn of its own.
             Admission::Ask(turn) if hear::is_heard(&turn) => match Box::pin(hear::hear(services, turn, batch)).await? {
                 Heard::Answer(turn, learnt) => {
                     let answered = answer(services, turn, vec![], learnt, batch).await?;
-                    deliver::deliver(services, answered).await?;
+                    deliver::deliver(services, answered, batch).await?;
                 }
-                Heard::Done(answered) => deliver::deliver(services, answered).await?,
+                Heard::Done(answered) => deliver::deliver(services, answered, batch).await?,
                 Heard::Talk(turn) => batch_of_talk.push((inbox, turn)),
             },
             Admission::Command(turn, command) => {
                 let answered = Box::pin(command::carry_out(services, turn, command)).await?;
-                deliver::deliver(services, answered).await?;
+                deliver::deliver(services, answered, batch).await?;
             }
             Admission::Ask(turn) => batch_of_talk.push((inbox, turn)),
         }
@@ -112,7 +112,7 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
     let said = batch.take_said();
     if !off.is_empty() {
         let mut given_up = batch.take_given_up();
-        if let Err(error) = Box::pin(called_off::end(services, off, &said, &mut given_up)).await {
+        if let Err(error) = Box::pin(called_off::end(services, off, &said, &mut given_up, batch)).await {
             // The next attempt ends them with what there was.
             batch.restore_said(said);
             batch.give_up(given_up);
@@ -136,7 +136,7 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
     let revisions = merged.iter().map(|other| other.live.revision);
     turn.live.revision = revisions.fold(turn.live.revision, i64::min);
     let answered = answer(services, turn, merged, None, batch).await?;
-    deliver::deliver(services, answered).await
+    deliver::deliver(services, answered, batch).await
 }
 
 /// Runs steps 2 to 7.

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     chat::MessageBody,
+    dispatch::Batch,
     exchange::GivenUp,
     front::settled::unfenced,
     ledger::{TaggedEvent, Tags, report::TurnReport},
@@ -25,6 +26,7 @@ pub(super) async fn end(
     turns: Vec<OpenTurn>,
     said: &str,
     given_up: &mut GivenUp,
+    batch: &Batch,
 ) -> Result<(), TurnError> {
     let is_stopped =
         |turn: &OpenTurn| turn.called_off == Some(CalledOff::Stopped) && !store::is_handed_on(&turn.inbound);
@@ -45,7 +47,7 @@ pub(super) async fn end(
             parts if parts.is_empty() => services.store.finish(turn.turn, vec![], events, services.now_ms()).await?,
             parts => {
                 let told = Conclusion { events, ..Conclusion::of("taken-back", parts) };
-                deliver::deliver(services, conclude(services, turn, told).await?).await?;
+                deliver::deliver(services, conclude(services, turn, told).await?, batch).await?;
             }
         }
         if counts {
@@ -54,7 +56,7 @@ pub(super) async fn end(
         record::judge(services, &outturn).await;
     }
     match stopped.pop() {
-        Some(newest) => deliver::deliver(services, stop(services, newest, stopped, said, given_up).await?).await,
+        Some(newest) => deliver::deliver(services, stop(services, newest, stopped, said, given_up).await?, batch).await,
         None => Ok(()),
     }
 }

@@ -8,6 +8,7 @@ use self::post::{UncertainDelivery, send};
 use super::{TurnError, buttons, journal::Journal, placeholder};
 use crate::{
     chat::Inbound,
+    dispatch::Batch,
     front::{Delivery, FrontError, Kind},
     ledger::{
         Event,
@@ -29,7 +30,7 @@ mod unreached;
 const MAY_PASS_WITHIN: Duration = Duration::from_secs(30);
 
 /// Delivers the parts of an answer that were not delivered yet.
-pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(), TurnError> {
+pub(super) async fn deliver(services: &Services, answered: Answered, batch: &Batch) -> Result<(), TurnError> {
     let inbound = &answered.inbound;
     let mut reply_ts = answered.reply_ts.clone().or_else(|| answered.placeholder.clone());
     let mut sent = Vec::new();
@@ -62,7 +63,7 @@ pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(
         let is_awaited = judging.is_some() || part.outgoing.to.is_some();
         let is_file = part.outgoing.purpose == Purpose::Document;
         let in_doubt = doubt.take();
-        let id = match deliver_part(services, &answered, part, in_doubt).await {
+        let id = match deliver_part(services, &answered, part, in_doubt, batch).await {
             Err(TurnError::Front(FrontError::Refused { what, .. })) if is_file => {
                 note_cut(&journal, inbound, what);
                 None
@@ -172,6 +173,7 @@ async fn deliver_part(
     answered: &Answered,
     part: &Part,
     doubt: Option<UncertainDelivery<'_>>,
+    batch: &Batch,
 ) -> Result<Option<String>, TurnError> {
     let (Part { number, outgoing }, buttons) = (part, buttons::under(&services.messages, &answered.parts, part));
     let Outgoing { speech, purpose, .. } = outgoing;
@@ -190,7 +192,7 @@ async fn deliver_part(
             return Ok(None);
         }
         Purpose::HandOn { answer } => {
-            services.take_in((**answer).clone()).await?;
+            batch.take_in((**answer).clone()).await?;
             return Ok(None);
         }
         Purpose::Reply => (Kind::Reply, answered.placeholder.as_deref().filter(|_| *number == 0)),

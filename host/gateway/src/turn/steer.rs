@@ -36,15 +36,15 @@ pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batc
             }
             Admission::Command(turn, command) => {
                 let answered = command::carry_out(services, turn, command).await?;
-                deliver::deliver(services, answered).await?;
+                deliver::deliver(services, answered, batch).await?;
                 continue;
             }
             Admission::Deliver(answered) => {
-                deliver::deliver(services, answered).await?;
+                deliver::deliver(services, answered, batch).await?;
                 continue;
             }
             Admission::CalledOff(turn) => {
-                called_off::end(services, vec![turn], "", &mut GivenUp::default()).await?;
+                called_off::end(services, vec![turn], "", &mut GivenUp::default(), batch).await?;
                 continue;
             }
             Admission::Nothing => continue,
