@@ -14,7 +14,7 @@ use crate::{
     chat::{Inbound, MessageBody, ReplyTo},
     front::{Delivery, FrontError, Lookup},
     services::Services,
-    store::{Parked, Purpose},
+    store::{Parked, Withdrawal},
     turn::placeholder,
 };
 
@@ -150,15 +150,11 @@ async fn take_away(
     services: &Services,
     parked: &Parked,
     Inbound { reply_to, .. }: &Inbound,
-    withdrawals: Vec<Purpose>,
+    withdrawals: Vec<Withdrawal>,
 ) -> Result<(), FrontError> {
     let mut shown = parked.placeholder.clone().filter(|_| parked.answered).into_iter().collect::<Vec<_>>();
     for withdrawal in withdrawals {
-        let Purpose::Withdraw { event_id, ts, placeholder } = withdrawal else { continue };
-        let found = match placeholder {
-            None => placeholder::find(services, (&event_id, reply_to, &ts), true).await?,
-            known => known,
-        };
+        let found = placeholder::withdrawn(services, reply_to, &withdrawal).await?;
         shown.extend(found.filter(|found| !shown.contains(found)));
     }
     for placeholder in shown {

@@ -181,12 +181,8 @@ async fn deliver_part(
     let reply_to = elsewhere::place(services, inbound, outgoing).await?;
     let (kind, replaces) = match purpose {
         Purpose::Mark { emoji } => return elsewhere::mark(services, inbound, emoji, (*number, speech), doubt).await,
-        Purpose::Withdraw { event_id, ts, placeholder } => {
-            let found = match placeholder {
-                None => placeholder::find(services, (event_id, &reply_to, ts), true).await?,
-                known => known.clone(),
-            };
-            if let Some(placeholder) = found {
+        Purpose::Withdraw(withdrawal) => {
+            if let Some(placeholder) = placeholder::withdrawn(services, &reply_to, withdrawal).await? {
                 placeholder::withdraw(services, &reply_to, &placeholder).await?;
             }
             return Ok(None);

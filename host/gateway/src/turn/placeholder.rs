@@ -10,7 +10,7 @@ use crate::{
     chat::{Inbound, MessageBody, ReplyTo},
     front::{Delivery, FrontError, Kind, Lookup},
     services::Services,
-    store::{self, Begun, OpenTurn, Outgoing, PreviewKind, Purpose},
+    store::{self, Begun, OpenTurn, Outgoing, PreviewKind, Purpose, Withdrawal},
 };
 
 mod too_late;
@@ -140,7 +140,7 @@ async fn recall(services: &Services, turn: &OpenTurn) -> Result<(), FrontError> 
 
 /// Searches for the placeholder of an attempt with unknown outcome. If the front cannot search, a second one is
 /// posted.
-pub(crate) async fn find(
+pub(super) async fn find(
     services: &Services,
     (event_id, reply_to, ts): (&str, &ReplyTo, &str),
     is_streamed: bool,
@@ -179,8 +179,21 @@ pub(super) fn withdrawals<'a>(
     others.filter(is_shown).chain(in_doubt).map(|turn| {
         let Inbound { event_id, ts, .. } = &turn.inbound;
         let (event_id, ts, placeholder) = (event_id.clone(), ts.clone(), turn.placeholder.clone());
-        Outgoing { purpose: Purpose::Withdraw { event_id, ts, placeholder }, ..Outgoing::default() }
+        let purpose = Purpose::Withdraw(Withdrawal { event_id, ts, placeholder });
+        Outgoing { purpose, ..Outgoing::default() }
     })
+}
+
+/// Returns the placeholder that this part of an answer removes, if there is one.
+pub(crate) async fn withdrawn(
+    services: &Services,
+    reply_to: &ReplyTo,
+    Withdrawal { event_id, ts, placeholder }: &Withdrawal,
+) -> Result<Option<String>, FrontError> {
+    match placeholder {
+        None => find(services, (event_id, reply_to, ts), true).await,
+        known => Ok(known.clone()),
+    }
 }
 
 /// Removes a placeholder, if Slack allows it.
