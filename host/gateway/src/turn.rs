@@ -125,7 +125,7 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
         [_] => turn,
         // The turns before it may have changed the conversation.
         _ => match admit::admit(services, newest, Hold::Alone).await? {
-            Admission::Ask(turn) => Box::pin(hear::into_talk(services, turn)).await,
+            Admission::Ask(turn) => Box::pin(hear::into_talk(&*services.front, turn)).await,
             // It has changed meanwhile, and those before it are still to be answered.
             Admission::Nothing | Admission::Deliver(_) | Admission::Command(..) | Admission::CalledOff(_) => {
                 return Err(TurnError::Anew);
@@ -170,7 +170,7 @@ async fn answer(
             Ok(outcome) => Ok((work, outcome)),
             Err(error) => {
                 if let Some(asking) = act::unsent(&work) {
-                    Box::pin(act::take_back(services, asking, 1)).await;
+                    Box::pin(act::take_back(&services.store, asking, 1)).await;
                 }
                 batch.give_up(record::given_up(&work));
                 Err(error)
@@ -192,7 +192,7 @@ async fn answer(
         Err(error) => (Err(error), false),
     };
     if let Some(asking) = unsent.filter(|_| !is_stored) {
-        Box::pin(act::take_back(services, asking, 1)).await;
+        Box::pin(act::take_back(&services.store, asking, 1)).await;
     }
     match &recorded {
         Ok(_) => drop(batch.take_given_up()),

@@ -9,13 +9,13 @@ use super::{TurnError, buttons, journal::Journal, placeholder};
 use crate::{
     chat::Inbound,
     dispatch::Batch,
-    front::{Delivery, FrontError, Kind},
+    front::{Delivery, Front, FrontError, Kind},
     ledger::{
         Event,
         report::{QuestionReport, TokenReport, TurnKind, TurnReport},
     },
     services::Services,
-    store::{Answered, Outgoing, Part, Purpose, Sent},
+    store::{Answered, Outgoing, Part, Purpose, Sent, Store},
 };
 
 mod elsewhere;
@@ -86,7 +86,7 @@ pub(super) async fn deliver(services: &Services, answered: Answered, batch: &Bat
         }
     }
     // After the turn is finished, nothing would remove what was shown.
-    if let Err(error) = clear(services, &answered).await {
+    if let Err(error) = clear(&*services.front, &answered).await {
         for sent in sent {
             services.store.part_sent(answered.turn, sent, journal.take(), services.now_ms()).await?;
         }
@@ -144,10 +144,10 @@ fn is_looked_for(Part { outgoing, .. }: &Part) -> bool {
 }
 
 /// Removes what was shown of answers to these questions and did not become this answer.
-async fn clear(services: &Services, answered: &Answered) -> Result<(), FrontError> {
-    services.front.clear(&answered.inbound.event_id).await?;
+async fn clear(front: &dyn Front, answered: &Answered) -> Result<(), FrontError> {
+    front.clear(&answered.inbound.event_id).await?;
     for event_id in &answered.report.event_ids {
-        services.front.clear(event_id).await?;
+        front.clear(event_id).await?;
     }
     Ok(())
 }
@@ -178,12 +178,12 @@ async fn deliver_part(
     let (Part { number, outgoing }, buttons) = (part, buttons::under(&services.messages, &answered.parts, part));
     let Outgoing { speech, purpose, .. } = outgoing;
     let inbound = &answered.inbound;
-    let reply_to = elsewhere::place(services, inbound, outgoing).await?;
+    let reply_to = elsewhere::place(&*services.front, inbound, outgoing).await?;
     let (kind, replaces) = match purpose {
         Purpose::Mark { emoji } => return elsewhere::mark(services, inbound, emoji, (*number, speech), doubt).await,
         Purpose::Withdraw(withdrawal) => {
-            if let Some(placeholder) = placeholder::withdrawn(services, &reply_to, withdrawal).await? {
-                placeholder::withdraw(services, &reply_to, &placeholder).await?;
+            if let Some(placeholder) = placeholder::withdrawn(&*services.front, &reply_to, withdrawal).await? {
+                placeholder::withdraw(&*services.front, &reply_to, &placeholder).await?;
             }
             return Ok(None);
         }
@@ -198,7 +198,7 @@ async fn deliver_part(
         Purpose::Proposal | Purpose::Tracked => (Kind::Notice, None),
         Purpose::Notice { .. } => (Kind::Notice, answered.placeholder.as_deref()),
     };
-    let answers = if is_last_of_reply(answered, part) { asked(services, answered).await? } else { vec![] };
+    let answers = if is_last_of_reply(answered, part) { asked(&services.store, answered).await? } else { vec![] };
     let delivery = Delivery {
         event_id: &inbound.event_id,
         event_ids: &answered.report.event_ids,
@@ -227,10 +227,10 @@ fn is_last_of_reply(answered: &Answered, part: &Part) -> bool {
 }
 
 /// Returns the ids of all messages that were answered.
-async fn asked(services: &Services, answered: &Answered) -> Result<Vec<String>, TurnError> {
+async fn asked(store: &Store, answered: &Answered) -> Result<Vec<String>, TurnError> {
     let mut asked = vec![answered.inbound.ts.clone()];
     if !answered.report.event_ids.is_empty() {
-        let along = services.store.asked_along(answered.turn).await?;
+        let along = store.asked_along(answered.turn).await?;
         asked.extend(along.into_iter().map(|(_, ts)| ts));
     }
     Ok(asked)
