@@ -50,7 +50,6 @@ impl Gateway {
         let turns = Arc::new(Answering { services: Arc::clone(services), told: parked::Told::default() });
         let (store, queue, tasks) = (services.store.clone(), services.config.queue, services.tasks.clone());
         let dispatcher = Dispatcher::new(services.clock.clone(), turns, store, queue, tasks, services.stop.clone());
-        services.hand_in_to(&dispatcher);
         Gateway { handler: Handler { services: Arc::clone(services), dispatcher } }
     }
 
@@ -123,7 +122,7 @@ impl Gateway {
     /// Waits until this host of a shared database has received nothing from the front for so long, while another host
     /// does receive, that it must end. Waits forever if that does not happen.
     pub async fn cut_off(&self) -> Failure {
-        deaf::until_others_hear_alone(Arc::clone(&self.handler.services)).await;
+        deaf::until_others_hear_alone(&self.handler.services.store, &*self.handler.services.front).await;
         Failure::new("this host can no longer reach Slack, but another one can")
             .hint("the other hosts answer what it was working on; start it again once its network works")
     }
@@ -229,7 +228,7 @@ impl Intake for FrontIntake {
         if !self.handler.services.people.may(&reaction.user, action, Some(&reaction.channel)).is_allowed() {
             return Ok(());
         }
-        let mut looks = Looks::at(&self.handler.services, &reaction).await?;
+        let mut looks = Looks::at(&self.handler.services.store, &reaction).await?;
         while !self.heed(wish, &reaction).await? {
             if !looks.again().await? {
                 break;

@@ -3,7 +3,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, OnceLock, Weak},
+    sync::Arc,
     time::Duration,
 };
 
@@ -16,10 +16,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     access::{audience::Prompts, people::People},
     calibration::{Calibration, Calibrator},
-    chat::Inbound,
     config::{Config, WatchedConfig},
     directive::AvailableDirectives,
-    dispatch::{Arrival, Dispatcher},
     front::{Front, progress},
     ledger::Ledger,
     messages::Messages,
@@ -38,7 +36,7 @@ use crate::{
         },
     },
     preambles::{Learning, Preambles},
-    store::{Store, StoreError},
+    store::Store,
 };
 
 mod channel_locks;
@@ -94,8 +92,6 @@ pub struct Services {
     pub tasks: TaskTracker,
     /// Posted messages that the store does not know of yet.
     pub(crate) unknown: TaskTracker,
-    /// Takes in messages that a turn produces.
-    intake: OnceLock<Weak<Dispatcher>>,
 }
 
 /// The parts that the services are built from.
@@ -178,7 +174,6 @@ impl Services {
             stop,
             tasks,
             unknown: TaskTracker::new(),
-            intake: OnceLock::new(),
         })
     }
 
@@ -194,24 +189,6 @@ impl Services {
     /// Returns the current time in milliseconds since the epoch.
     pub(crate) fn now_ms(&self) -> i64 {
         self.clock.now_ms()
-    }
-
-    /// Sets the dispatcher that takes in messages produced by turns. Only the first call counts;
-    /// there is only one dispatcher.
-    pub(crate) fn hand_in_to(&self, dispatcher: &Arc<Dispatcher>) {
-        let _ = self.intake.set(Arc::downgrade(dispatcher));
-    }
-
-    /// Takes in a message that a turn has produced, like one from outside.
-    ///
-    /// # Errors
-    /// The message was not stored.
-    pub(crate) async fn take_in(&self, message: Inbound) -> Result<(), StoreError> {
-        match self.intake.get().and_then(Weak::upgrade) {
-            Some(dispatcher) => dispatcher.take_in(message, Arrival::Fresh).await.map(drop),
-            // The gateway is ending: the message is found in the inbox at the next start.
-            None => self.store.accept(&message, self.now_ms()).await.map(drop),
-        }
     }
 
     /// Returns the directives that can be carried out now on behalf of this person.

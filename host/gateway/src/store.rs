@@ -129,7 +129,7 @@ pub use images::StoredImage;
 pub use intake::{CalledOff, OpenWork, Pending, SEEN_FOR};
 pub use lease::{LEASE_FOR, Lease};
 pub use open_turn::{Answered, BeginOutcome, Begun, Hold, OpenTurn, PreviewKind};
-pub use outgoing::{Offers, Outgoing, Part, Purpose, Sent};
+pub use outgoing::{Offers, Outgoing, Part, Purpose, Sent, Withdrawal};
 pub use parking::{Parked, Unparked};
 pub use person::{ErasedMessages, ErasedOfPerson, WrittenIn};
 pub use place::Place;

@@ -91,20 +91,20 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
     for &inbox in batch.ids() {
         match admit::admit(services, inbox, hold).await? {
             Admission::Nothing => {}
-            Admission::Deliver(answered) => deliver::deliver(services, answered).await?,
+            Admission::Deliver(answered) => deliver::deliver(services, answered, batch).await?,
             Admission::CalledOff(turn) => off.push(turn),
             // A message about a waiting question is a turn of its own.
             Admission::Ask(turn) if hear::is_heard(&turn) => match Box::pin(hear::hear(services, turn, batch)).await? {
                 Heard::Answer(turn, learnt) => {
                     let answered = answer(services, turn, vec![], learnt, batch).await?;
-                    deliver::deliver(services, answered).await?;
+                    deliver::deliver(services, answered, batch).await?;
                 }
-                Heard::Done(answered) => deliver::deliver(services, answered).await?,
+                Heard::Done(answered) => deliver::deliver(services, answered, batch).await?,
                 Heard::Talk(turn) => batch_of_talk.push((inbox, turn)),
             },
             Admission::Command(turn, command) => {
                 let answered = Box::pin(command::carry_out(services, turn, command)).await?;
-                deliver::deliver(services, answered).await?;
+                deliver::deliver(services, answered, batch).await?;
             }
             Admission::Ask(turn) => batch_of_talk.push((inbox, turn)),
         }
@@ -112,7 +112,7 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
     let said = batch.take_said();
     if !off.is_empty() {
         let mut given_up = batch.take_given_up();
-        if let Err(error) = Box::pin(called_off::end(services, off, &said, &mut given_up)).await {
+        if let Err(error) = Box::pin(called_off::end(services, off, &said, &mut given_up, batch)).await {
             // The next attempt ends them with what there was.
             batch.restore_said(said);
             batch.give_up(given_up);
@@ -125,7 +125,7 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
         [_] => turn,
         // The turns before it may have changed the conversation.
         _ => match admit::admit(services, newest, Hold::Alone).await? {
-            Admission::Ask(turn) => Box::pin(hear::into_talk(services, turn)).await,
+            Admission::Ask(turn) => Box::pin(hear::into_talk(&*services.front, turn)).await,
             // It has changed meanwhile, and those before it are still to be answered.
             Admission::Nothing | Admission::Deliver(_) | Admission::Command(..) | Admission::CalledOff(_) => {
                 return Err(TurnError::Anew);
@@ -136,7 +136,7 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
     let revisions = merged.iter().map(|other| other.live.revision);
     turn.live.revision = revisions.fold(turn.live.revision, i64::min);
     let answered = answer(services, turn, merged, None, batch).await?;
-    deliver::deliver(services, answered).await
+    deliver::deliver(services, answered, batch).await
 }
 
 /// Runs steps 2 to 7.
@@ -170,7 +170,7 @@ async fn answer(
             Ok(outcome) => Ok((work, outcome)),
             Err(error) => {
                 if let Some(asking) = act::unsent(&work) {
-                    Box::pin(act::take_back(services, asking, 1)).await;
+                    Box::pin(act::take_back(&services.store, asking, 1)).await;
                 }
                 batch.give_up(record::given_up(&work));
                 Err(error)
@@ -192,7 +192,7 @@ async fn answer(
         Err(error) => (Err(error), false),
     };
     if let Some(asking) = unsent.filter(|_| !is_stored) {
-        Box::pin(act::take_back(services, asking, 1)).await;
+        Box::pin(act::take_back(&services.store, asking, 1)).await;
     }
     match &recorded {
         Ok(_) => drop(batch.take_given_up()),

@@ -235,7 +235,7 @@ impl Run {
         let gateway = Gateway::new(&services);
         let swapper = Swapper::new(&context.home, swapping::ports(&services), loader, &policies);
         swapper.take_choice().await?;
-        let swaps = swapping::start(lock, swapper, &services, gateway.dispatcher(), at_a_terminal)?;
+        let swaps = swapping::start(lock, swapper, swapping::report(&services), gateway.dispatcher(), at_a_terminal)?;
         // From here on, the start cannot fail.
         let presence =
             Presence::begin(&context.home, ending::presence(&services, &gateway, &vitals, &manager), silent_ms).await?;

@@ -10,14 +10,16 @@ use pmk_core::SessionKey;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Dispatcher,
+    Arrival, Dispatcher,
     queues::{self, Dequeued, Queues},
 };
 use crate::{
+    chat::Inbound,
     config::{QueueConfig, QueueMode},
     exchange::GivenUp,
     ids::InboxId,
     ledger::TaggedEvent,
+    store::StoreError,
 };
 
 /// How often newly arriving messages may delay an answer.
@@ -44,7 +46,7 @@ pub struct Batch {
     ids: Vec<InboxId>,
     said: AnswerSoFar,
     given_up: Mutex<GivenUp>,
-    queues: Arc<Mutex<Queues>>,
+    dispatcher: Arc<Dispatcher>,
 }
 
 impl Batch {
@@ -61,12 +63,12 @@ impl Batch {
     /// Returns the token that tells the current attempt to give up because the stored state has
     /// changed.
     pub fn interrupted(&self) -> CancellationToken {
-        queues::lock(&self.queues).attempt(&self.key)
+        self.queues().attempt(&self.key)
     }
 
     /// Notes the revision of the conversation that this attempt is based on.
     pub fn begins_at(&self, revision: i64) {
-        queues::lock(&self.queues).begins_at(&self.key, revision);
+        self.queues().begins_at(&self.key, revision);
     }
 
     /// Returns the model's answer so far, for whoever hears it grow; it outlives an attempt.
@@ -117,12 +119,24 @@ impl Batch {
     /// Adds at most `most` messages that arrived since. They are done when the turn finishes, and queued again
     /// if it does not.
     pub fn take_along(&self, most: usize) -> Vec<InboxId> {
-        queues::lock(&self.queues).take(&self.key, most)
+        self.queues().take(&self.key, most)
+    }
+
+    /// Takes in a message that the turn has produced, like one from outside.
+    ///
+    /// # Errors
+    /// The message was not stored.
+    pub async fn take_in(&self, message: Inbound) -> Result<(), StoreError> {
+        self.dispatcher.take_in(message, Arrival::Fresh).await.map(drop)
     }
 
     /// Leaves a message that was taken along, and those after it, to later turns.
     pub fn put_back(&self, inbox: InboxId) {
-        queues::lock(&self.queues).put_back(&self.key, inbox);
+        self.queues().put_back(&self.key, inbox);
+    }
+
+    fn queues(&self) -> MutexGuard<'_, Queues> {
+        queues::lock(&self.dispatcher.queues)
     }
 }
 
@@ -154,7 +168,7 @@ impl Dispatcher {
             ids,
             said: AnswerSoFar::default(),
             given_up: Mutex::new(given_up),
-            queues: Arc::clone(&self.queues),
+            dispatcher: Arc::clone(self),
         })
     }
 

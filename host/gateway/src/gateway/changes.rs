@@ -10,7 +10,7 @@ use crate::{
     dispatch::{Arrival, Dispatcher},
     ids::InboxId,
     ledger::report::TurnReport,
-    services::Services,
+    operator::permissions::Permissions,
     store::{Changed, Open, RegenerateOutcome, RegenerateTrigger, StoreError},
 };
 
@@ -108,7 +108,7 @@ impl Handler {
         // The stop word may arrive late; questions asked after it are not meant.
         open.retain(|open| message.ts.is_empty() || open.ts <= message.ts);
         let under_way = under_way(self.dispatcher.working(&message.key), &open);
-        let theirs = of_theirs(&self.services, &message.user, open);
+        let theirs = of_theirs(&self.services.people, &message.user, open);
         // Messages answered together are stopped together; if none is being answered, the next one is
         // stopped.
         let mut stopped: Vec<_> =
@@ -216,7 +216,7 @@ impl Handler {
         } else {
             all = vec![open];
         }
-        let stopped: Vec<_> = of_theirs(&self.services, actor, all).into_iter().map(|open| open.inbox).collect();
+        let stopped: Vec<_> = of_theirs(&self.services.people, actor, all).into_iter().map(|open| open.inbox).collect();
         if stopped.is_empty() {
             return Ok(true);
         }
@@ -275,8 +275,8 @@ fn interrupt(dispatcher: &Dispatcher, changed: &Changed) {
 }
 
 /// Returns the questions that this person may stop; an admin may stop all.
-fn of_theirs(services: &Services, actor: &str, open: Vec<Open>) -> Vec<Open> {
-    let is_admin = services.people.people().is_admin(actor);
+fn of_theirs(people: &Permissions, actor: &str, open: Vec<Open>) -> Vec<Open> {
+    let is_admin = people.people().is_admin(actor);
     open.into_iter().filter(|open| is_admin || open.user.as_deref() == Some(actor)).collect()
 }
 

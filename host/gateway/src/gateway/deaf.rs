@@ -2,11 +2,11 @@
 //! begun. If another host is connected, this one ends, so that the other takes over its turns. If none is, they all
 //! wait.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::services::Services;
+use crate::{front::Front, store::Store};
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -15,8 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Tells the other hosts whether this one is connected, and waits until it has been disconnected for too long while
 /// another host is connected; forever if there is no other.
-pub(super) async fn until_others_hear_alone(services: Arc<Services>) {
-    let (store, front) = (&services.store, &services.front);
+pub(super) async fn until_others_hear_alone(store: &Store, front: &dyn Front) {
     // No host is connected at its start.
     let (mut deaf_since, mut said) = (None, true);
     loop {

@@ -7,7 +7,6 @@ use pmk_system::error::Failure;
 
 use crate::{
     chat::{ReactedAuthor, Reaction},
-    services::Services,
     store::{Store, StoreError},
 };
 
@@ -30,10 +29,10 @@ impl<'a> Looks<'a> {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn at(services: &'a Services, reaction: &'a Reaction) -> Result<Looks<'a>, StoreError> {
+    pub async fn at(store: &'a Store, reaction: &'a Reaction) -> Result<Looks<'a>, StoreError> {
         let may_be_ours = matches!(reaction.author, ReactedAuthor::Bot | ReactedAuthor::Unknown)
-            && services.store.is_delivering_to(&reaction.channel).await?;
-        Ok(Looks { store: &services.store, channel: &reaction.channel, may_be_ours, left: LOOKS })
+            && store.is_delivering_to(&reaction.channel).await?;
+        Ok(Looks { store, channel: &reaction.channel, may_be_ours, left: LOOKS })
     }
 
     /// Returns whether to look again; waits for a moment before that.

@@ -12,9 +12,11 @@ use tokio::time::Instant;
 
 use crate::{
     chat::{Inbound, MessageBody, ReplyTo},
-    front::{Delivery, FrontError, Lookup},
+    front::{Delivery, Front, FrontError, Lookup},
+    messages::Messages,
+    operator::admins::Admins,
     services::Services,
-    store::{Parked, Purpose},
+    store::{Parked, Withdrawal},
     turn::placeholder,
 };
 
@@ -71,7 +73,7 @@ fn kind(why: &str) -> String {
 /// Tells the admins, then the person, by replacing the placeholder or by a separate message; not a person who has the
 /// answer. Returns false if the person was not told and may still be told later.
 pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> bool {
-    let admins_know = tell_admins(services, known, parked).await;
+    let admins_know = tell_admins(&services.admins, &services.messages, known, parked).await;
     let Some(message) = &parked.message else {
         // The author is unknown.
         return true;
@@ -86,7 +88,7 @@ pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> 
         Ok(withdrawals) => withdrawals,
         Err(error) => return not_yet(parked, &error),
     };
-    if let Err(error) = take_away(services, parked, message, withdrawals).await {
+    if let Err(error) = take_away(&*services.front, parked, message, withdrawals).await {
         return not_yet(parked, &error);
     }
     if parked.answered {
@@ -104,8 +106,8 @@ pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> 
     let speech = MessageBody { text: services.messages.parked(admins_know), pings: vec![] };
     let notice = Delivery { event_ids: &parked.event_ids, ..notice(parked, message, &message.reply_to, &speech) };
     let told = match &parked.placeholder {
-        Some(placeholder) => replace(services, parked, notice, placeholder).await,
-        None => post(services, parked, notice).await,
+        Some(placeholder) => replace(&*services.front, parked, notice, placeholder).await,
+        None => post(&*services.front, parked, notice).await,
     };
     match told {
         Ok(()) => true,
@@ -120,17 +122,17 @@ fn notice<'a>(parked: &Parked, message: &'a Inbound, reply_to: &'a ReplyTo, spee
 
 /// Shows the notice in place of the placeholder, or posts it if that is refused.
 async fn replace(
-    services: &Services,
+    front: &dyn Front,
     parked: &Parked,
     notice: Delivery<'_>,
     placeholder: &str,
 ) -> Result<(), FrontError> {
     let replacing = Delivery { replaces: Some(placeholder), ..notice.clone() };
-    match services.front.deliver(replacing).await {
+    match front.deliver(replacing).await {
         Err(FrontError::Refused { .. }) => {
             // Nothing replaces it any more. Removed before anything is posted, because the next attempt may not come here.
-            placeholder::withdraw(services, notice.reply_to, placeholder).await?;
-            post(services, parked, notice).await
+            placeholder::withdraw(front, notice.reply_to, placeholder).await?;
+            post(front, parked, notice).await
         }
         told => told.map(drop),
     }
@@ -138,31 +140,27 @@ async fn replace(
 
 /// Posts the notice, unless an earlier attempt has posted it. A place that can never be read gets it from each attempt
 /// whose outcome is unknown: better told twice than not at all.
-async fn post(services: &Services, parked: &Parked, notice: Delivery<'_>) -> Result<(), FrontError> {
-    if parked.maybe_told && matches!(services.front.find(&notice, &parked.ts, false).await?, Lookup::Yes(_)) {
+async fn post(front: &dyn Front, parked: &Parked, notice: Delivery<'_>) -> Result<(), FrontError> {
+    if parked.maybe_told && matches!(front.find(&notice, &parked.ts, false).await?, Lookup::Yes(_)) {
         return Ok(());
     }
-    services.front.deliver(notice).await.map(drop)
+    front.deliver(notice).await.map(drop)
 }
 
 /// Removes placeholders that neither an answer nor the notice replaces.
 async fn take_away(
-    services: &Services,
+    front: &dyn Front,
     parked: &Parked,
     Inbound { reply_to, .. }: &Inbound,
-    withdrawals: Vec<Purpose>,
+    withdrawals: Vec<Withdrawal>,
 ) -> Result<(), FrontError> {
     let mut shown = parked.placeholder.clone().filter(|_| parked.answered).into_iter().collect::<Vec<_>>();
     for withdrawal in withdrawals {
-        let Purpose::Withdraw { event_id, ts, placeholder } = withdrawal else { continue };
-        let found = match placeholder {
-            None => placeholder::find(services, (&event_id, reply_to, &ts), true).await?,
-            known => known,
-        };
+        let found = placeholder::withdrawn(front, reply_to, &withdrawal).await?;
         shown.extend(found.filter(|found| !shown.contains(found)));
     }
     for placeholder in shown {
-        placeholder::withdraw(services, reply_to, &placeholder).await?;
+        placeholder::withdraw(front, reply_to, &placeholder).await?;
     }
     Ok(())
 }
@@ -178,7 +176,7 @@ async fn in_person(services: &Services, parked: &Parked, message: &Inbound, told
             );
             let text = services.messages.in_person(&message.text) + &told.text;
             let speech = MessageBody { text, pings: vec![] };
-            post(services, parked, notice(parked, message, &reply_to, &speech)).await
+            post(&*services.front, parked, notice(parked, message, &reply_to, &speech)).await
         }
         Ok(None) => Err(FrontError::Refused { what, may_pass: false }),
         Err(error) => Err(error),
@@ -200,18 +198,18 @@ fn not_yet(parked: &Parked, error: &dyn Error) -> bool {
 }
 
 /// Returns whether any admin knows of the problem, now or since less than an hour ago.
-async fn tell_admins(services: &Services, known: &Told, parked: &Parked) -> bool {
-    if !services.admins.are_any() {
+async fn tell_admins(admins: &Admins, messages: &Messages, known: &Told, parked: &Parked) -> bool {
+    if !admins.are_any() {
         return false;
     }
     if !known.is_news(&parked.why, Instant::now()) {
         return true;
     }
     let text = match parked.answered {
-        true => services.messages.rest_parked_for_admins(&parked.key, &parked.why),
-        false => services.messages.parked_for_admins(&parked.key, &parked.why),
+        true => messages.rest_parked_for_admins(&parked.key, &parked.why),
+        false => messages.parked_for_admins(&parked.key, &parked.why),
     };
-    let told = services.admins.reach(&text).await;
+    let told = admins.reach(&text).await;
     if !told {
         known.in_vain(&parked.why);
     }

@@ -11,7 +11,7 @@ use crate::{
     chat::{Choice, Press, ReplyTo},
     policies::experiment::signals,
     services::Services,
-    store::{JudgedAtom, Pressed, RegenerateOutcome, RegenerateTrigger, StoreError, Verdict},
+    store::{JudgedAtom, Pressed, RegenerateOutcome, RegenerateTrigger, Store, StoreError, Verdict},
 };
 
 /// The pauses before a failed press is retried; the first one also applies to a press whose message is not known yet.
@@ -23,8 +23,8 @@ const WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
 struct Patience(u32);
 
 impl Patience {
-    fn of(services: &Services) -> Patience {
-        Patience(if services.store.peers_may_have_work() { 5 } else { 0 })
+    fn of(store: &Store) -> Patience {
+        Patience(if store.peers_may_have_work() { 5 } else { 0 })
     }
 
     fn is_left(self) -> bool {
@@ -110,7 +110,7 @@ impl PressInHand {
             }
             return Ok(());
         }
-        match self.heed(Patience::of(&self.handler.services)).await? {
+        match self.heed(Patience::of(&self.handler.services.store)).await? {
             Some(judged) => self.settle(judged).await,
             None => {
                 self.look_again();
@@ -148,7 +148,7 @@ impl PressInHand {
         let looking = self.clone();
         self.handler.services.tasks.spawn(async move {
             let services = &looking.handler.services;
-            let mut patience = Patience::of(services);
+            let mut patience = Patience::of(&services.store);
             loop {
                 tokio::select! {
                     biased;

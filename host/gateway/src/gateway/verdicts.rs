@@ -20,7 +20,7 @@ use crate::{
     dispatch::Arrival,
     front::{Delivery, FrontError},
     ledger::Event,
-    services::Services,
+    messages::Messages,
     store::{Ends, JudgedAtom, ProposalVerdict, StoreError, Verdict},
 };
 
@@ -110,7 +110,7 @@ impl Handler {
         let now_ms = self.services.now_ms();
         let found = match self.services.library.with(move |library| library.by_notice(&notice, now_ms)).await {
             Err(LibraryError::File(error)) => match error.broken() {
-                Some(file) => return Ok(VerdictOutcome::Unreadable(unreadable(&self.services, &error, file))),
+                Some(file) => return Ok(VerdictOutcome::Unreadable(unreadable(&self.services.messages, &error, file))),
                 None => return Err(Failure::new(&error)),
             },
             found => found.map_err(Failure::new)?,
@@ -208,9 +208,9 @@ impl Handler {
 }
 
 /// Returns what is wrong with an atom's file, which is named as it is in any home.
-fn unreadable(services: &Services, error: &FileError, file: &Path) -> String {
+fn unreadable(messages: &Messages, error: &FileError, file: &Path) -> String {
     let names: Vec<_> = file.iter().rev().take(NAMES_IN_A_HOME).collect();
     let name: PathBuf = names.into_iter().rev().collect();
     let why = error.to_string().replacen(&file.display().to_string(), &name.display().to_string(), 1);
-    services.messages.atom_unreadable(&why)
+    messages.atom_unreadable(&why)
 }

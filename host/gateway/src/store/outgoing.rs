@@ -57,13 +57,7 @@ pub enum Purpose {
     /// It says what the answer has added to a case.
     Tracked,
     /// Not a message: removes the placeholder of a question, where the answer replaces another message.
-    Withdraw {
-        /// The question's event id, by which the placeholder is looked for, and the question's position.
-        event_id: String,
-        ts: String,
-        /// The placeholder, where it is known: otherwise there may be none.
-        placeholder: Option<String>,
-    },
+    Withdraw(Withdrawal),
     /// It asks for a verdict on an atom, whose file is saved just before; it replaces the placeholder.
     Notice {
         /// The file's text.
@@ -72,6 +66,16 @@ pub enum Purpose {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         saved_in: Option<String>,
     },
+}
+
+/// A placeholder to be removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Withdrawal {
+    /// The question's event id, by which the placeholder is looked for, and the question's position.
+    pub event_id: String,
+    pub ts: String,
+    /// The placeholder, where it is known: otherwise there may be none.
+    pub placeholder: Option<String>,
 }
 
 /// Which button a message has, beside those that follow from its purpose.

@@ -4,7 +4,7 @@
 use pmk_core::SessionKey;
 
 use super::{
-    Pending, Purpose, Store, StoreError,
+    Pending, Purpose, Store, StoreError, Withdrawal,
     error::Fault,
     escalations, events,
     intake::UNPARK,
@@ -140,14 +140,16 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn unsent_withdrawals(&self, inbox: InboxId) -> Result<Vec<Purpose>, StoreError> {
+    pub async fn unsent_withdrawals(&self, inbox: InboxId) -> Result<Vec<Withdrawal>, StoreError> {
         self.read(move |conn| {
             let mut statement = conn.prepare_cached(UNSENT_PARTS)?;
             let mut rows = statement.query([inbox.0])?;
             let mut withdrawals = Vec::new();
             while let Some(row) = rows.next()? {
                 let how = row.get_ref(2)?.as_str().ok().and_then(|how| serde_json::from_str::<How>(how).ok());
-                withdrawals.extend(how.map(|how| how.purpose).filter(|it| matches!(it, Purpose::Withdraw { .. })));
+                if let Some(How { purpose: Purpose::Withdraw(withdrawal), .. }) = how {
+                    withdrawals.push(withdrawal);
+                }
             }
             Ok(withdrawals)
         })

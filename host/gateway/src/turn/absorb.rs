@@ -12,6 +12,7 @@ use super::{parts, work::Work};
 use crate::{
     escalation::Marker,
     ledger::Event,
+    messages::Messages,
     services::Services,
     store::{Outgoing, Purpose},
 };
@@ -52,12 +53,12 @@ pub(super) fn outgoing(
     answer: &str,
     atom: Option<&Atom>,
 ) -> Vec<Outgoing> {
-    let notice = atom.and_then(|atom| notice(services, &work.turn.inbound.user, atom));
+    let notice = atom.and_then(|atom| notice(&services.messages, &work.turn.inbound.user, atom));
     let asker = marker.asker_user_id.as_deref().filter(|asker| services.people.may_hear(asker));
     let mut speech = services.messages.answer_arrived(asker, &work.turn.inbound.user);
     speech.text.push_str(answer);
     // The placeholder goes to the notice, since the contributor is looking at it anyway.
-    let mut outgoing = parts::of_reply(services, &work.turn.inbound.key, speech);
+    let mut outgoing = parts::of_reply(&*services.front, &services.messages, &work.turn.inbound.key, speech);
     if notice.is_some() || atom.is_none() {
         let replies = outgoing.iter_mut().filter(|part| part.purpose == Purpose::Reply);
         replies.for_each(|part| part.purpose = Purpose::PassedOn);
@@ -73,10 +74,10 @@ pub(super) fn flagged(contributor: &str, atom: &Atom) -> Option<Event> {
 }
 
 /// Returns the notice that asks the contributor for a verdict.
-pub(super) fn notice(services: &Services, contributor: &str, atom: &Atom) -> Option<Outgoing> {
+pub(super) fn notice(messages: &Messages, contributor: &str, atom: &Atom) -> Option<Outgoing> {
     match atom.render() {
         Ok(file) => Some(Outgoing {
-            speech: services.messages.atom_pending(contributor, &atom.meta.question, &atom.meta.id, atom.meta.flagged),
+            speech: messages.atom_pending(contributor, &atom.meta.question, &atom.meta.id, atom.meta.flagged),
             purpose: Purpose::Notice { atom: file, saved_in: None },
             ..Outgoing::default()
         }),

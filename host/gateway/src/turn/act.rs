@@ -19,6 +19,7 @@ use crate::{
     exchange::call::is_used_up,
     messages::Messages,
     mra::MraQuestion,
+    preambles::Preambles,
     services::Services,
     store::EscalationUpdate,
 };
@@ -86,7 +87,7 @@ pub(super) async fn act(services: &Services, work: &mut Work<'_>, answer: Answer
 async fn tool_calls(services: &Services, work: &mut Work<'_>, answer: Answer) -> Result<Acted, TurnError> {
     if work.tally.rounds > MAX_TOOL_ROUNDS || work.tally.idle_rounds >= MAX_IDLE_ROUNDS {
         tracing::warn!(session = %work.turn.inbound.key, rounds = work.tally.rounds, "the model keeps calling tools");
-        return Ok(done(services, work, &text(&answer)));
+        return Ok(done(&services.messages, work, &text(&answer)));
     }
     let may_call = work.tally.rounds < MAX_TOOL_ROUNDS;
     let calls = answer.blocks.iter().filter_map(call).collect();
@@ -187,7 +188,7 @@ async fn run_all(
 ) -> Result<Vec<(usize, Done)>, TurnError> {
     work.tally.mra_asks += u32::try_from(asked.len()).unwrap_or(u32::MAX);
     if !asked.is_empty() {
-        mra::show_progress(services, work);
+        mra::show_progress(&services.front, services.progress, work);
     }
     let work = &*work;
     let run = |(at, question)| async move { Ok((at, mra::ask(services, work, &question).await?)) };
@@ -198,7 +199,7 @@ async fn run_all(
             Ok(done) => found.push(done),
             Err(error) => {
                 if matches!(error, TurnError::Stopping) {
-                    take_back(services, bounds::asking(work, Kind::MraAsk), count - found.len()).await;
+                    take_back(&services.store, bounds::asking(work, Kind::MraAsk), count - found.len()).await;
                 }
                 return Err(error);
             }
@@ -218,43 +219,43 @@ async fn fenced(services: &Services, work: &mut Work<'_>, answer: Answer) -> Res
     // own.
     let shown = if work.turn.absorbs().is_some() && parsed.visible.is_empty() { "" } else { text.as_str() };
     let Some(wanted) = &parsed.directive else {
-        let may_ask = work.tally.rounds < most_rounds(services)
+        let may_ask = work.tally.rounds < most_rounds(&services.preambles)
             && work.tally.idle_rounds < MAX_IDLE_ROUNDS
             && work.turn.absorbs().is_none();
         return match parsed.flaws.first() {
             // As with an invalid tool call, the model is told what is wrong.
             Some(flaw) if may_ask => {
                 note_round(work, true);
-                let told = mra::refused(services, "?", "?", &services.messages.flawed(&[*flaw]));
+                let told = mra::refused(&services.messages, "?", "?", &services.messages.flawed(&[*flaw]));
                 tell(services, work, text, vec![(told, false)]).await
             }
-            _ => Ok(done(services, work, shown)),
+            _ => Ok(done(&services.messages, work, shown)),
         };
     };
     work.tally.wanted += 1;
     if echoes(work, vec![Some(wanted.clone())]).await == [true] {
-        return Ok(done(services, work, &text));
+        return Ok(done(&services.messages, work, &text));
     }
     match wanted.clone() {
         Directive::Escalate { repo, question, reason } => {
             let (told, fate) = escalate::escalate(services, work, repo, question, reason).await?;
             let said = match fate {
                 EscalationOutcome::Asked | EscalationOutcome::Proposed => {
-                    said_of_escalation(services, work).unwrap_or_default()
+                    said_of_escalation(&services.messages, work).unwrap_or_default()
                 }
                 EscalationOutcome::Waiting => services.messages.already_asked(),
                 EscalationOutcome::Nobody => services.messages.nobody_to_ask(),
                 // The text put before the answer says so.
                 EscalationOutcome::Bounded => String::new(),
-                EscalationOutcome::Answered => return Ok(done(services, work, shown)),
-                EscalationOutcome::Refused if work.tally.rounds < most_rounds(services) => {
+                EscalationOutcome::Answered => return Ok(done(&services.messages, work, shown)),
+                EscalationOutcome::Refused if work.tally.rounds < most_rounds(&services.preambles) => {
                     return tell(services, work, text, vec![(told.text, false)]).await;
                 }
-                EscalationOutcome::Refused => return Ok(done(services, work, &text)),
+                EscalationOutcome::Refused => return Ok(done(&services.messages, work, &text)),
             };
             let words = [parsed.remaining.as_str(), said.as_str()];
             let words: Vec<&str> = words.into_iter().filter(|words| !words.is_empty()).collect();
-            Ok(done(services, work, &words.join("\n\n")))
+            Ok(done(&services.messages, work, &words.join("\n\n")))
         }
         Directive::MraAsk { repo, question } => ask_mra(services, work, (repo, question), text, &parsed.flaws).await,
     }
@@ -262,8 +263,8 @@ async fn fenced(services: &Services, work: &mut Work<'_>, answer: Answer) -> Res
 
 /// Returns how many rounds a turn may take with fenced directives. A model with tools gets as many as with
 /// calls, because it may have used some for calls already.
-fn most_rounds(services: &Services) -> u32 {
-    if services.preambles.uses_tools() { MAX_TOOL_ROUNDS } else { MAX_FENCED_ROUNDS }
+fn most_rounds(preambles: &Preambles) -> u32 {
+    if preambles.uses_tools() { MAX_TOOL_ROUNDS } else { MAX_FENCED_ROUNDS }
 }
 
 /// Runs a round with one `mra` question written as a fenced directive.
@@ -274,16 +275,16 @@ async fn ask_mra(
     text: String,
     flaws: &[DirectiveError],
 ) -> Result<Acted, TurnError> {
-    let most = most_rounds(services);
+    let most = most_rounds(&services.preambles);
     if work.tally.rounds > most {
-        return Ok(done(services, work, &text));
+        return Ok(done(&services.messages, work, &text));
     }
     let mut told = Vec::new();
     if !flaws.is_empty() {
         told.push((services.messages.flawed_too(flaws), false));
     }
     if work.tally.rounds == most || work.tally.wanted > MAX_CALLS {
-        told.push((mra::refused(services, &repo, &question, &services.messages.told_used_up()), false));
+        told.push((mra::refused(&services.messages, &repo, &question, &services.messages.told_used_up()), false));
         if services.preambles.uses_tools() {
             work.exchange.preamble = services.preambles.of(work.ports.audience, work.ports.offer, false);
         }
@@ -356,24 +357,24 @@ async fn keep(
 
 /// Returns the final text of a turn. If the model says nothing, a text is substituted: the contact's own words
 /// where those are to be passed on.
-fn done(services: &Services, work: &mut Work<'_>, words: &str) -> Acted {
+fn done(messages: &Messages, work: &mut Work<'_>, words: &str) -> Acted {
     let text = match words.trim() {
         "" if !work.tally.bounded.is_empty() => std::mem::take(&mut work.tally.bounded).trim().to_owned(),
-        "" if let Some(said) = said_of_escalation(services, work) => said,
+        "" if let Some(said) = said_of_escalation(messages, work) => said,
         "" if work.turn.absorbs().is_some() => work.turn.inbound.text.trim().to_owned(),
-        "" if !work.tally.notes.is_empty() => services.messages.case_noted_alone(),
-        "" if work.tally.is_used_up => services.messages.out_of_words(),
-        "" => services.messages.silent(),
+        "" if !work.tally.notes.is_empty() => messages.case_noted_alone(),
+        "" if work.tally.is_used_up => messages.out_of_words(),
+        "" => messages.silent(),
         words => words.to_owned(),
     };
     Acted::Done { text }
 }
 
 /// Returns what the asker is told of the turn's question to the contacts, if there is one.
-pub(super) fn said_of_escalation(services: &Services, work: &Work<'_>) -> Option<String> {
+pub(super) fn said_of_escalation(messages: &Messages, work: &Work<'_>) -> Option<String> {
     match &work.tally.escalation.as_ref()?.0 {
-        EscalationUpdate::Proposed(_) => Some(services.messages.proposed()),
-        EscalationUpdate::Asked(_, marker) => Some(services.messages.escalated(marker.apart.is_some())),
+        EscalationUpdate::Proposed(_) => Some(messages.proposed()),
+        EscalationUpdate::Asked(_, marker) => Some(messages.escalated(marker.apart.is_some())),
         _ => None,
     }
 }

@@ -5,7 +5,9 @@ use pmk_models::Answer;
 
 use super::{TurnError, attach, work::Work};
 use crate::{
+    config::Config,
     exchange::call::{self, CallOutcome},
+    messages::Messages,
     services::Services,
 };
 
@@ -21,7 +23,7 @@ pub(super) enum AskOutcome {
 }
 
 pub(super) async fn ask(services: &Services, work: &mut Work<'_>) -> Result<AskOutcome, TurnError> {
-    if let Some(message) = nothing_to_ask(services, work) {
+    if let Some(message) = nothing_to_ask(&services.messages, &services.config, work) {
         return Ok(AskOutcome::Failed { message, may_pass: false });
     }
     // One message that is too long must not make the others fail, and each may fit by itself. After the first round,
@@ -57,11 +59,11 @@ pub(super) async fn ask(services: &Services, work: &mut Work<'_>) -> Result<AskO
 }
 
 /// Returns the text to send if there is nothing to ask the model.
-fn nothing_to_ask(services: &Services, work: &mut Work<'_>) -> Option<String> {
+fn nothing_to_ask(messages: &Messages, config: &Config, work: &mut Work<'_>) -> Option<String> {
     if work.tally.rounds > 0 {
         return None;
     }
-    work.tally.prefix.push_str(&attach::not_read(services, &work.attached));
+    work.tally.prefix.push_str(&attach::not_read(messages, config, &work.attached));
     let is_empty = work.turn.inbound.text.trim().is_empty() && !work.attached.has_content();
-    is_empty.then(|| format!("{}{}", work.tally.prefix, services.messages.nothing_to_read()))
+    is_empty.then(|| format!("{}{}", work.tally.prefix, messages.nothing_to_read()))
 }

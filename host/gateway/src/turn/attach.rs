@@ -20,6 +20,8 @@ use pmk_policy::IncomingInput;
 use super::{TurnError, live::LivePorts, records::note_capped};
 use crate::{
     chat::Attachments,
+    config::Config,
+    messages::Messages,
     services::Services,
     store::{Live, OpenTurn},
 };
@@ -60,7 +62,7 @@ pub(super) async fn read(
         // Until they are stored.
         let _room = files::room(services, &attached.files).await;
         let (mut has_read, images) = files::read(services, &mut attached.files).await;
-        let is_new = live.is_some_and(|live| thread::is_new_here(services, open, live));
+        let is_new = live.is_some_and(|live| thread::is_new_here(&services.config, open, live));
         if is_new && std::ptr::eq(open, first) && attached.thread.is_none() {
             attached.thread = thread::read(services, open).await?;
             has_read |= attached.thread.is_some();
@@ -74,27 +76,27 @@ pub(super) async fn read(
 }
 
 /// Returns a message's text, or a note that it has none if it consists of attachments alone.
-pub(super) fn words(services: &Services, text: &str, attached: &Attachments) -> String {
-    if text.trim().is_empty() && attached.has_content() { services.messages.told_no_words() } else { text.to_owned() }
+pub(super) fn words(messages: &Messages, text: &str, attached: &Attachments) -> String {
+    if text.trim().is_empty() && attached.has_content() { messages.told_no_words() } else { text.to_owned() }
 }
 
 /// Returns the text that names the files which were not read; empty if all were.
-pub(super) fn not_read(services: &Services, attached: &Attachments) -> String {
+pub(super) fn not_read(messages: &Messages, config: &Config, attached: &Attachments) -> String {
     if attached.left_out == 0 && attached.unread().next().is_none() {
         return String::new();
     }
-    let settings = &services.config.slack_settings;
+    let settings = &config.slack_settings;
     let most = (settings.max_file_kib, settings.max_image_kib);
-    services.messages.not_read(attached.unread(), attached.left_out, most)
+    messages.not_read(attached.unread(), attached.left_out, most)
 }
 
 /// Returns how many tokens attachments may take up beside their message.
-pub(super) fn cost(services: &Services, attached: &Attachments, limit: u64) -> u64 {
+pub(super) fn cost(config: &Config, attached: &Attachments, limit: u64) -> u64 {
     let cost = |piece: &Piece| match &piece.image {
         Some(image) => u64::from(image.tokens()),
         None => u64::from(tokens::estimate(&piece.text)),
     };
-    pieces(attached, services.config.language).iter().map(cost).sum::<u64>().min(limit / SHARE_OF_LIMIT)
+    pieces(attached, config.language).iter().map(cost).sum::<u64>().min(limit / SHARE_OF_LIMIT)
 }
 
 /// Archives what came with a message, and the message after it. Returns the window entry of the attachments and the

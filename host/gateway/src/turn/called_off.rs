@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     chat::MessageBody,
+    dispatch::Batch,
     exchange::GivenUp,
     front::settled::unfenced,
     ledger::{TaggedEvent, Tags, report::TurnReport},
@@ -25,12 +26,13 @@ pub(super) async fn end(
     turns: Vec<OpenTurn>,
     said: &str,
     given_up: &mut GivenUp,
+    batch: &Batch,
 ) -> Result<(), TurnError> {
     let is_stopped =
         |turn: &OpenTurn| turn.called_off == Some(CalledOff::Stopped) && !store::is_handed_on(&turn.inbound);
     let (mut stopped, deleted): (Vec<_>, Vec<_>) = turns.into_iter().partition(is_stopped);
     for turn in deleted {
-        placeholder::take_away(services, &turn).await?;
+        placeholder::take_away(&*services.front, &turn).await?;
         services.front.over(&turn.inbound.event_id).await;
         if turn.resumed {
             services.front.resumed(&turn.inbound).await;
@@ -45,16 +47,16 @@ pub(super) async fn end(
             parts if parts.is_empty() => services.store.finish(turn.turn, vec![], events, services.now_ms()).await?,
             parts => {
                 let told = Conclusion { events, ..Conclusion::of("taken-back", parts) };
-                deliver::deliver(services, conclude(services, turn, told).await?).await?;
+                deliver::deliver(services, conclude(services, turn, told).await?, batch).await?;
             }
         }
         if counts {
             *given_up = GivenUp::default();
         }
-        record::judge(services, &outturn).await;
+        record::judge(&services.experiment, &outturn).await;
     }
     match stopped.pop() {
-        Some(newest) => deliver::deliver(services, stop(services, newest, stopped, said, given_up).await?).await,
+        Some(newest) => deliver::deliver(services, stop(services, newest, stopped, said, given_up).await?, batch).await,
         None => Ok(()),
     }
 }
@@ -84,7 +86,8 @@ async fn stop(
         said => format!("{said}\n\n{}", services.messages.stopped()),
     };
     let key = turn.inbound.key.clone();
-    let mut parts = parts::of_reply(services, &key, MessageBody { text: text.clone(), pings: vec![] });
+    let mut parts =
+        parts::of_reply(&*services.front, &services.messages, &key, MessageBody { text: text.clone(), pings: vec![] });
     let in_doubt = (turn.begun_with.placeholder && turn.placeholder.is_none()).then_some(&turn);
     parts.extend(placeholder::withdrawals(merged.iter(), in_doubt));
     let report = TurnReport {
@@ -114,6 +117,6 @@ async fn stop(
     };
     let answered = record::store_answer(services, &turn, recorded, turn.placeholder.clone()).await?;
     *given_up = GivenUp::default();
-    record::judge(services, &outturn).await;
+    record::judge(&services.experiment, &outturn).await;
     Ok(answered)
 }

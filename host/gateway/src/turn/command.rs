@@ -65,7 +65,8 @@ pub(super) async fn carry_out(services: &Services, turn: OpenTurn, command: Comm
     let (name, parts, escalation) = match command {
         Command::Pmk(asked, refused) => {
             let answer = pmk::carry_out(services, &turn, asked, refused).await?;
-            ("pmk", parts::of_reply(services, &turn.inbound.key, MessageBody { text: answer, pings: vec![] }), None)
+            let reply = MessageBody { text: answer, pings: vec![] };
+            ("pmk", parts::of_reply(&*services.front, &services.messages, &turn.inbound.key, reply), None)
         }
         Command::Verbose(verbosity) => {
             services.store.set_verbosity(turn.session, verbosity).await?;
@@ -110,8 +111,8 @@ async fn escalate(
     let pending_since = u64::try_from(services.now_ms()).unwrap_or(0);
     let marker = Marker { mentioned_user_ids, pending_since, ..marker };
     let mut parts = vec![Outgoing::reply(services.messages.escalated(marker.apart.is_some()))];
-    for asking in ask_people(services, key, asker, &marker) {
-        parts.extend(parts::of_question(services, key, &asking));
+    for asking in ask_people(&services.messages, key, asker, &marker) {
+        parts.extend(parts::of_question(&*services.front, &services.messages, key, &asking));
     }
     Ok((parts, Some(EscalationUpdate::Asked(key.front, marker))))
 }

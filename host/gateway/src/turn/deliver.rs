@@ -8,13 +8,14 @@ use self::post::{UncertainDelivery, send};
 use super::{TurnError, buttons, journal::Journal, placeholder};
 use crate::{
     chat::Inbound,
-    front::{Delivery, FrontError, Kind},
+    dispatch::Batch,
+    front::{Delivery, Front, FrontError, Kind},
     ledger::{
         Event,
         report::{QuestionReport, TokenReport, TurnKind, TurnReport},
     },
     services::Services,
-    store::{Answered, Outgoing, Part, Purpose, Sent},
+    store::{Answered, Outgoing, Part, Purpose, Sent, Store},
 };
 
 mod elsewhere;
@@ -29,7 +30,7 @@ mod unreached;
 const MAY_PASS_WITHIN: Duration = Duration::from_secs(30);
 
 /// Delivers the parts of an answer that were not delivered yet.
-pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(), TurnError> {
+pub(super) async fn deliver(services: &Services, answered: Answered, batch: &Batch) -> Result<(), TurnError> {
     let inbound = &answered.inbound;
     let mut reply_ts = answered.reply_ts.clone().or_else(|| answered.placeholder.clone());
     let mut sent = Vec::new();
@@ -62,7 +63,7 @@ pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(
         let is_awaited = judging.is_some() || part.outgoing.to.is_some();
         let is_file = part.outgoing.purpose == Purpose::Document;
         let in_doubt = doubt.take();
-        let id = match deliver_part(services, &answered, part, in_doubt).await {
+        let id = match deliver_part(services, &answered, part, in_doubt, batch).await {
             Err(TurnError::Front(FrontError::Refused { what, .. })) if is_file => {
                 note_cut(&journal, inbound, what);
                 None
@@ -85,7 +86,7 @@ pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(
         }
     }
     // After the turn is finished, nothing would remove what was shown.
-    if let Err(error) = clear(services, &answered).await {
+    if let Err(error) = clear(&*services.front, &answered).await {
         for sent in sent {
             services.store.part_sent(answered.turn, sent, journal.take(), services.now_ms()).await?;
         }
@@ -143,10 +144,10 @@ fn is_looked_for(Part { outgoing, .. }: &Part) -> bool {
 }
 
 /// Removes what was shown of answers to these questions and did not become this answer.
-async fn clear(services: &Services, answered: &Answered) -> Result<(), FrontError> {
-    services.front.clear(&answered.inbound.event_id).await?;
+async fn clear(front: &dyn Front, answered: &Answered) -> Result<(), FrontError> {
+    front.clear(&answered.inbound.event_id).await?;
     for event_id in &answered.report.event_ids {
-        services.front.clear(event_id).await?;
+        front.clear(event_id).await?;
     }
     Ok(())
 }
@@ -172,25 +173,22 @@ async fn deliver_part(
     answered: &Answered,
     part: &Part,
     doubt: Option<UncertainDelivery<'_>>,
+    batch: &Batch,
 ) -> Result<Option<String>, TurnError> {
     let (Part { number, outgoing }, buttons) = (part, buttons::under(&services.messages, &answered.parts, part));
     let Outgoing { speech, purpose, .. } = outgoing;
     let inbound = &answered.inbound;
-    let reply_to = elsewhere::place(services, inbound, outgoing).await?;
+    let reply_to = elsewhere::place(&*services.front, inbound, outgoing).await?;
     let (kind, replaces) = match purpose {
         Purpose::Mark { emoji } => return elsewhere::mark(services, inbound, emoji, (*number, speech), doubt).await,
-        Purpose::Withdraw { event_id, ts, placeholder } => {
-            let found = match placeholder {
-                None => placeholder::find(services, (event_id, &reply_to, ts), true).await?,
-                known => known.clone(),
-            };
-            if let Some(placeholder) = found {
-                placeholder::withdraw(services, &reply_to, &placeholder).await?;
+        Purpose::Withdraw(withdrawal) => {
+            if let Some(placeholder) = placeholder::withdrawn(&*services.front, &reply_to, withdrawal).await? {
+                placeholder::withdraw(&*services.front, &reply_to, &placeholder).await?;
             }
             return Ok(None);
         }
         Purpose::HandOn { answer } => {
-            services.take_in((**answer).clone()).await?;
+            batch.take_in((**answer).clone()).await?;
             return Ok(None);
         }
         Purpose::Reply => (Kind::Reply, answered.placeholder.as_deref().filter(|_| *number == 0)),
@@ -200,7 +198,7 @@ async fn deliver_part(
         Purpose::Proposal | Purpose::Tracked => (Kind::Notice, None),
         Purpose::Notice { .. } => (Kind::Notice, answered.placeholder.as_deref()),
     };
-    let answers = if is_last_of_reply(answered, part) { asked(services, answered).await? } else { vec![] };
+    let answers = if is_last_of_reply(answered, part) { asked(&services.store, answered).await? } else { vec![] };
     let delivery = Delivery {
         event_id: &inbound.event_id,
         event_ids: &answered.report.event_ids,
@@ -229,10 +227,10 @@ fn is_last_of_reply(answered: &Answered, part: &Part) -> bool {
 }
 
 /// Returns the ids of all messages that were answered.
-async fn asked(services: &Services, answered: &Answered) -> Result<Vec<String>, TurnError> {
+async fn asked(store: &Store, answered: &Answered) -> Result<Vec<String>, TurnError> {
     let mut asked = vec![answered.inbound.ts.clone()];
     if !answered.report.event_ids.is_empty() {
-        let along = services.store.asked_along(answered.turn).await?;
+        let along = store.asked_along(answered.turn).await?;
         asked.extend(along.into_iter().map(|(_, ts)| ts));
     }
     Ok(asked)

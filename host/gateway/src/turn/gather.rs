@@ -62,14 +62,14 @@ pub(super) async fn gather<'a>(
     }
     let (new_message, retrieved, atoms) = match turn.absorbs() {
         Some(marker) => {
-            let reply = attach::words(services, &turn.inbound.text, &attached);
+            let reply = attach::words(&services.messages, &turn.inbound.text, &attached);
             (Message::user(services.messages.pass_on(marker, &turn.inbound.user, &reply)), None, vec![])
         }
         None => {
             let (retrieved, found) = retrieve(services, &turn.inbound.text).await;
             let atoms = found.iter().map(|atom| atom.id.clone()).collect();
             ports.scribe.found(found);
-            (Message::user(attach::words(services, &turn.inbound.text, &attached)), retrieved, atoms)
+            (Message::user(attach::words(&services.messages, &turn.inbound.text, &attached)), retrieved, atoms)
         }
     };
     let language = services.config.language;

@@ -20,7 +20,9 @@ use crate::{
     chat::MessageBody,
     dispatch::Batch,
     escalation::{EscalationRemark, Marker, Reading, Word, reading},
+    front::Front,
     ledger::{Event, TaggedEvent, Tags},
+    messages::Messages,
     services::Services,
     store::{self, Answered, Concern, EscalationUpdate, OpenTurn, Outgoing, Proposal, Purpose, StoreError},
 };
@@ -53,9 +55,9 @@ pub(super) fn is_heard(turn: &OpenTurn) -> bool {
 }
 
 /// Treats a message as an ordinary one after all: its mentions become names, as in any ordinary message.
-pub(super) async fn into_talk(services: &Services, mut turn: OpenTurn) -> OpenTurn {
+pub(super) async fn into_talk(front: &dyn Front, mut turn: OpenTurn) -> OpenTurn {
     if is_heard(&turn) {
-        turn.inbound.text = services.front.with_names(turn.inbound.text).await;
+        turn.inbound.text = front.with_names(turn.inbound.text).await;
     }
     OpenTurn { concern: None, ..turn }
 }
@@ -71,7 +73,7 @@ pub(super) async fn hear(services: &Services, mut turn: OpenTurn, batch: &Batch)
     batch.begins_at(turn.live.revision);
     let attached = unless(&batch.interrupted(), pin!(attach::read(services, &turn, &[], None))).await?;
     turn.inbound.attached = attached;
-    let told = attach::told(services, &turn.inbound, &turn.inbound.attached);
+    let told = attach::told(&services.config, &turn.inbound, &turn.inbound.attached);
     let reading = read(services, &turn, &marker, &told, batch).await?;
     tracing::info!(session = %turn.inbound.key, word = reading.word.name(), "message about a waiting question");
     let is_late = turn.absorbs().is_some() && matches!(reading.word, Word::Later | Word::Question | Word::Unclear);
@@ -82,7 +84,7 @@ pub(super) async fn hear(services: &Services, mut turn: OpenTurn, batch: &Batch)
         Word::Other if turn.inbound.if_awaited => {
             conclude(services, turn, Conclusion::of("aside", vec![])).await.map(Heard::Done)
         }
-        Word::Other => Ok(Heard::Talk(into_talk(services, turn).await)),
+        Word::Other => Ok(Heard::Talk(into_talk(&*services.front, turn).await)),
         Word::Answer => answered(services, turn, marker, reading, told).await,
         Word::Later => later(services, turn).await.map(Heard::Done),
         Word::Question => asked_back(services, turn, marker, told).await.map(Heard::Done),
@@ -174,7 +176,7 @@ async fn ask(
     };
     let meter = Meter::default();
     let outcome = tokio::time::timeout(extract::TIMEOUT, services.model.ask(&request, &meter)).await;
-    note_usage(services, journal, &turn.inbound.user, meter.total());
+    note_usage(&*services.model, journal, &turn.inbound.user, meter.total());
     let answer = outcome
         .map_err(|_| format!("no verdict within {} s", extract::TIMEOUT.as_secs()))?
         .map_err(|error| error.to_string())?;
@@ -209,8 +211,8 @@ async fn answered(
     };
     let hand_on = Purpose::HandOn { answer: Box::new(answer) };
     let mut parts = vec![Outgoing { purpose: hand_on, ..Outgoing::default() }];
-    parts.extend(absorb::notice(services, &turn.inbound.user, &atom));
-    parts.extend(left_out(services, &marker, marker.asker_user_id.as_slice(), &told));
+    parts.extend(absorb::notice(&services.messages, &turn.inbound.user, &atom));
+    parts.extend(left_out(&services.messages, &marker, marker.asker_user_id.as_slice(), &told));
     let said = services.messages.answered_by(&turn.inbound.user, &marker.question);
     let others = |contact: &str| contact != turn.inbound.user;
     parts.extend(to_contacts(services, &turn, &marker, &MessageBody { text: said, pings: vec![] }, others).await?);
@@ -235,8 +237,8 @@ async fn added(services: &Services, turn: OpenTurn, marker: Marker, told: Told) 
     let (to, thread_ts) = (Some(asker.clone()), apart.reply_to.thread_ts.clone());
     let adding = Outgoing { speech, thread_ts, to, purpose: Purpose::PassedOn, ..Outgoing::default() };
     let mut parts = vec![Outgoing::reply(services.messages.addition_passed_on())];
-    parts.extend(parts::of_question(services, &inbound.key, &adding));
-    parts.extend(left_out(services, &marker, std::slice::from_ref(asker), &told));
+    parts.extend(parts::of_question(&*services.front, &services.messages, &inbound.key, &adding));
+    parts.extend(left_out(&services.messages, &marker, std::slice::from_ref(asker), &told));
     conclude(services, turn, Conclusion::of("added", parts)).await
 }
 
@@ -262,11 +264,11 @@ async fn asked_back(services: &Services, turn: OpenTurn, marker: Marker, told: T
         (Some(apart), Some(asker)) => {
             let (to, thread_ts) = (Some(asker.to_owned()), apart.reply_to.thread_ts.clone());
             let asking = Outgoing { speech, thread_ts, to, purpose: Purpose::PassedOn, ..Outgoing::default() };
-            parts.extend(parts::of_question(services, &inbound.key, &asking));
+            parts.extend(parts::of_question(&*services.front, &services.messages, &inbound.key, &asking));
             parts.push(mark(PASSED_BACK, services.messages.passed_back()));
-            parts.extend(left_out(services, &marker, &[asker.to_owned()], &told));
+            parts.extend(left_out(&services.messages, &marker, &[asker.to_owned()], &told));
         }
-        _ => parts.extend(relayed(services, &turn, speech)),
+        _ => parts.extend(relayed(&*services.front, &services.messages, &turn, speech)),
     }
     let escalation = said(&turn, marker, told);
     conclude(services, turn, Conclusion { escalation, ..Conclusion::of("question", parts) }).await
@@ -286,10 +288,10 @@ async fn replied(services: &Services, turn: OpenTurn, marker: Marker, told: Told
         let is_reader = |contact: &str| readers.iter().any(|reader| reader == contact);
         let mut parts = to_contacts(services, &turn, &marker, &speech, is_reader).await?;
         parts.push(mark(PASSED_ON, services.messages.passed_on()));
-        parts.extend(left_out(services, &marker, &readers, &told));
+        parts.extend(left_out(&services.messages, &marker, &readers, &told));
         parts
     } else {
-        relayed(services, &turn, speech)
+        relayed(&*services.front, &services.messages, &turn, speech)
     };
     let escalation = said(&turn, marker, told);
     conclude(services, turn, Conclusion { escalation, ..Conclusion::of("reply", parts) }).await
@@ -330,9 +332,9 @@ fn relayed_text<'a>(turn: &'a OpenTurn, marker: &Marker, told: &'a Told) -> &'a 
 }
 
 /// Tells the author of a message which files do not reach those who cannot see it.
-fn left_out(services: &Services, marker: &Marker, readers: &[String], told: &Told) -> Option<Outgoing> {
+fn left_out(messages: &Messages, marker: &Marker, readers: &[String], told: &Told) -> Option<Outgoing> {
     let is_left_out = marker.apart.is_some() && !told.left_out.is_empty();
-    is_left_out.then(|| Outgoing::reply(services.messages.files_not_passed_on(&told.left_out, readers)))
+    is_left_out.then(|| Outgoing::reply(messages.files_not_passed_on(&told.left_out, readers)))
 }
 
 /// A reaction to the message, or this text if reactions are impossible.
@@ -342,9 +344,9 @@ fn mark(emoji: &str, otherwise: String) -> Outgoing {
 }
 
 /// Posts a text in the thread as separate messages.
-fn relayed(services: &Services, turn: &OpenTurn, speech: MessageBody) -> Vec<Outgoing> {
+fn relayed(front: &dyn Front, messages: &Messages, turn: &OpenTurn, speech: MessageBody) -> Vec<Outgoing> {
     let said = Outgoing { speech, purpose: Purpose::PassedOn, ..Outgoing::default() };
-    parts::of_question(services, &turn.inbound.key, &said).collect()
+    parts::of_question(front, messages, &turn.inbound.key, &said).collect()
 }
 
 /// Sends a text to contacts who were asked elsewhere, each in the thread of the message that asked
@@ -361,7 +363,7 @@ pub(super) async fn to_contacts(
     let parts = readers.flat_map(|(contact, thread_ts)| {
         let (to, purpose) = (Some(contact), Purpose::PassedOn);
         let said = Outgoing { speech: speech.clone(), thread_ts, to, purpose, ..Outgoing::default() };
-        parts::of_question(services, &turn.inbound.key, &said).collect::<Vec<_>>()
+        parts::of_question(&*services.front, &services.messages, &turn.inbound.key, &said).collect::<Vec<_>>()
     });
     Ok(parts.collect())
 }

@@ -8,7 +8,7 @@ use std::{
 
 use async_trait::async_trait;
 use pmk_core::{ImageId, Transcript};
-use pmk_models::{Answer, Images, Listener, Meter, ModelError, Request, Usage};
+use pmk_models::{Answer, Images, Listener, Meter, Model, ModelError, Request, Usage};
 use pmk_policy::{IncomingInput, OverflowInput, PruneDecision, PruneInput, Rung};
 use tokio::sync::SemaphorePermit;
 
@@ -77,7 +77,7 @@ struct Call<'a, 'p> {
 impl Drop for Call<'_, '_> {
     fn drop(&mut self) {
         let LivePorts { services, journal, asker, .. } = self.ports;
-        note_usage(services, journal, asker, self.meter.total());
+        note_usage(&*services.model, journal, asker, self.meter.total());
         self.spent.add(self.meter.total());
     }
 }
@@ -267,14 +267,14 @@ impl ToolSupport for LivePorts<'_> {
 }
 
 /// Notes what the provider counted for one call, whatever became of it.
-pub(super) fn note_usage(services: &Services, journal: &Journal, actor: &str, usage: Usage) {
+pub(super) fn note_usage(model: &dyn Model, journal: &Journal, actor: &str, usage: Usage) {
     if usage.prompt_tokens() == 0 {
         return;
     }
     journal.note(Event::TokenUsage {
         actor: actor.to_owned(),
-        provider: services.model.provider().to_owned(),
-        model: services.model.name().to_owned(),
+        provider: model.provider().to_owned(),
+        model: model.name().to_owned(),
         input_tokens: usage.input_tokens,
         output_tokens: usage.output_tokens,
         cache_read_tokens: usage.cache_read_tokens,

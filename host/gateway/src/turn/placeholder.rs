@@ -8,9 +8,9 @@ use tokio_util::sync::CancellationToken;
 use super::TurnError;
 use crate::{
     chat::{Inbound, MessageBody, ReplyTo},
-    front::{Delivery, FrontError, Kind, Lookup},
+    front::{Delivery, Front, FrontError, Kind, Lookup},
     services::Services,
-    store::{self, Begun, OpenTurn, Outgoing, PreviewKind, Purpose},
+    store::{self, Begun, OpenTurn, Outgoing, PreviewKind, Purpose, Withdrawal},
 };
 
 mod too_late;
@@ -98,7 +98,7 @@ async fn place(
     in_doubt: &mut Begun,
     is_made: &CancellationToken,
 ) -> Result<Option<String>, TurnError> {
-    if let Some(id) = shown_before(services, turn, *in_doubt).await? {
+    if let Some(id) = shown_before(&*services.front, turn, *in_doubt).await? {
         return Ok(Some(id));
     }
     *in_doubt = Begun::default();
@@ -120,53 +120,53 @@ async fn place(
 }
 
 /// Returns the placeholder that an earlier attempt may have posted. The front itself remembers a stream that it finds.
-async fn shown_before(services: &Services, turn: &OpenTurn, begun: Begun) -> Result<Option<String>, FrontError> {
+async fn shown_before(front: &dyn Front, turn: &OpenTurn, begun: Begun) -> Result<Option<String>, FrontError> {
     let Inbound { event_id, reply_to, ts, .. } = &turn.inbound;
     match begun {
-        Begun { placeholder: true, stream } => find(services, (event_id, reply_to, ts), stream).await,
-        Begun { stream: true, .. } => services.front.recall(event_id, reply_to, ts).await.map(|()| None),
+        Begun { placeholder: true, stream } => find(front, (event_id, reply_to, ts), stream).await,
+        Begun { stream: true, .. } => front.recall(event_id, reply_to, ts).await.map(|()| None),
         _ => Ok(None),
     }
 }
 
 /// Lets the front search for what an earlier attempt may have streamed of the answer.
-async fn recall(services: &Services, turn: &OpenTurn) -> Result<(), FrontError> {
+async fn recall(front: &dyn Front, turn: &OpenTurn) -> Result<(), FrontError> {
     let Inbound { event_id, reply_to, ts, .. } = &turn.inbound;
     if !(turn.resumed && turn.begun_with.stream) {
         return Ok(());
     }
-    services.front.recall(event_id, reply_to, ts).await
+    front.recall(event_id, reply_to, ts).await
 }
 
 /// Searches for the placeholder of an attempt with unknown outcome. If the front cannot search, a second one is
 /// posted.
-pub(crate) async fn find(
-    services: &Services,
+pub(super) async fn find(
+    front: &dyn Front,
     (event_id, reply_to, ts): (&str, &ReplyTo, &str),
     is_streamed: bool,
 ) -> Result<Option<String>, FrontError> {
     let speech = MessageBody::default();
     let placeholder = Delivery { kind: Kind::Placeholder, ..Delivery::notice(event_id, reply_to, &speech) };
-    Ok(match services.front.find(&placeholder, ts, is_streamed).await? {
+    Ok(match front.find(&placeholder, ts, is_streamed).await? {
         Lookup::Yes(id) => id,
         Lookup::No | Lookup::Unknown => None,
     })
 }
 
 /// Removes what shows that a question is being answered, if anything does.
-pub(super) async fn take_away(services: &Services, turn: &OpenTurn) -> Result<(), TurnError> {
+pub(super) async fn take_away(front: &dyn Front, turn: &OpenTurn) -> Result<(), TurnError> {
     let Inbound { event_id, reply_to, .. } = &turn.inbound;
     let shown = match &turn.placeholder {
-        None if turn.resumed => shown_before(services, turn, turn.begun_with).await?,
+        None if turn.resumed => shown_before(front, turn, turn.begun_with).await?,
         known => {
-            recall(services, turn).await?;
+            recall(front, turn).await?;
             known.clone()
         }
     };
     if let Some(placeholder) = shown {
-        withdraw(services, reply_to, &placeholder).await?;
+        withdraw(front, reply_to, &placeholder).await?;
     }
-    Ok(services.front.clear(event_id).await?)
+    Ok(front.clear(event_id).await?)
 }
 
 /// Returns parts that remove placeholders that no answer replaces: those that earlier attempts posted for the other
@@ -179,13 +179,26 @@ pub(super) fn withdrawals<'a>(
     others.filter(is_shown).chain(in_doubt).map(|turn| {
         let Inbound { event_id, ts, .. } = &turn.inbound;
         let (event_id, ts, placeholder) = (event_id.clone(), ts.clone(), turn.placeholder.clone());
-        Outgoing { purpose: Purpose::Withdraw { event_id, ts, placeholder }, ..Outgoing::default() }
+        let purpose = Purpose::Withdraw(Withdrawal { event_id, ts, placeholder });
+        Outgoing { purpose, ..Outgoing::default() }
     })
 }
 
+/// Returns the placeholder that this part of an answer removes, if there is one.
+pub(crate) async fn withdrawn(
+    front: &dyn Front,
+    reply_to: &ReplyTo,
+    Withdrawal { event_id, ts, placeholder }: &Withdrawal,
+) -> Result<Option<String>, FrontError> {
+    match placeholder {
+        None => find(front, (event_id, reply_to, ts), true).await,
+        known => Ok(known.clone()),
+    }
+}
+
 /// Removes a placeholder, if Slack allows it.
-pub(crate) async fn withdraw(services: &Services, reply_to: &ReplyTo, placeholder: &str) -> Result<(), FrontError> {
-    match services.front.withdraw(reply_to, placeholder).await {
+pub(crate) async fn withdraw(front: &dyn Front, reply_to: &ReplyTo, placeholder: &str) -> Result<(), FrontError> {
+    match front.withdraw(reply_to, placeholder).await {
         Err(FrontError::Refused { what, .. }) => {
             tracing::warn!(what, "cannot remove a placeholder");
             Ok(())

@@ -2,6 +2,7 @@
 
 use pmk_core::{Entry, Message};
 use pmk_knowledge::Atom;
+use pmk_models::Model;
 
 use super::{
     TurnError, absorb, act, attach, batching, buttons, parts,
@@ -10,13 +11,15 @@ use super::{
     work::{Tally, Work},
 };
 use crate::{
+    calibration::Calibrator,
     chat::{Inbound, MessageBody},
     exchange::{Cut, GivenUp},
     ledger::{
         Event,
         report::{Decider, QuestionReport, TokenReport, TurnKind, TurnReport},
     },
-    policies::experiment::signals::Reask,
+    messages::Messages,
+    policies::experiment::{live::RunningExperiment, signals::Reask},
     services::Services,
     store::{
         self, Answered, EscalationUpdate, ModelCalibration, OpenTurn, Outgoing, Proposal, Purpose, Recorded,
@@ -44,8 +47,9 @@ pub(super) async fn record(
     learnt: Option<Box<Atom>>,
     attempt: GivenUp,
 ) -> Result<Answered, TurnError> {
+    let (front, messages) = (&*services.front, &*services.messages);
     let may_pass = matches!(outcome, Ending::Failed { may_pass: true, .. });
-    let cut = attempt.cut.map(|cut| words(services, cut)).unwrap_or_default();
+    let cut = attempt.cut.map(|cut| words(messages, cut)).unwrap_or_default();
     let (reply, keep_live) = match outcome {
         Ending::Answered { text } => {
             work.exchange.sizes.turn_answered();
@@ -57,7 +61,7 @@ pub(super) async fn record(
         Ending::Failed { message, may_pass } => {
             let cut = if may_pass { cut } else { String::new() };
             // The question to the contacts goes out all the same.
-            let escalated = act::said_of_escalation(services, &work).map(|said| format!("\n\n{said}"));
+            let escalated = act::said_of_escalation(messages, &work).map(|said| format!("\n\n{said}"));
             (format!("{}{cut}{message}{}", work.tally.late, escalated.unwrap_or_default()), false)
         }
     };
@@ -65,10 +69,12 @@ pub(super) async fn record(
         // A contact's answer reaches the asker, whatever the model has made of it.
         (Some(marker), atom) if keep_live => absorb::outgoing(services, &work, marker, &reply, atom.as_deref()),
         (Some(marker), atom) => {
-            let told = attach::told(services, &work.turn.inbound, &work.attached);
+            let told = attach::told(&services.config, &work.turn.inbound, &work.attached);
             absorb::outgoing(services, &work, marker, &told.text, atom.as_deref())
         }
-        (None, _) => parts::of_reply(services, &work.turn.inbound.key, MessageBody { text: reply, pings: vec![] }),
+        (None, _) => {
+            parts::of_reply(front, messages, &work.turn.inbound.key, MessageBody { text: reply, pings: vec![] })
+        }
     };
     // The model is not rated on a contact's answer.
     let is_models = keep_live && work.turn.absorbs().is_none();
@@ -83,7 +89,7 @@ pub(super) async fn record(
     let split = split(&work.turn.inbound.user, &parts);
     let escalation = work.tally.escalation.take().map(|(mut escalating, outgoing)| {
         for asking in &outgoing {
-            parts.extend(parts::of_question(services, &work.turn.inbound.key, asking));
+            parts.extend(parts::of_question(front, messages, &work.turn.inbound.key, asking));
         }
         if let EscalationUpdate::Proposed(proposal) = &mut escalating {
             // The last piece asks for the asker's consent.
@@ -92,7 +98,7 @@ pub(super) async fn record(
         escalating
     });
     let tracking = track::new_notes(services, &work, keep_live).await?;
-    parts.extend(tracking.outgoing(services, &work));
+    parts.extend(tracking.outgoing(front, messages, &work));
     let in_doubt = (work.placeholder.get() == Some(&Placeholder::InDoubt)).then_some(work.turn);
     parts.extend(placeholder::withdrawals(work.others(), in_doubt));
     let report = report(&work);
@@ -111,7 +117,7 @@ pub(super) async fn record(
         usage,
         also: work.others().map(|other| (other.turn, other.inbound.user.clone())).collect(),
         atoms: if keep_live { work.atoms.clone() } else { vec![] },
-        calibration: learnt_of_the_model(services, &work),
+        calibration: learnt_of_the_model(&services.calibrator, &*services.model, &work),
         sizes: (work.exchange.sizes != work.turn.sizes).then(|| work.exchange.sizes.clone()),
         escalation,
         case: tracking.in_case(&work),
@@ -126,7 +132,7 @@ pub(super) async fn record(
     let answered = store_answer(services, work.turn, recorded, placeholder).await?;
     // Other turns may add to the case now.
     drop(tracking);
-    judge(services, &outturn).await;
+    judge(&services.experiment, &outturn).await;
     Ok(answered)
 }
 
@@ -144,18 +150,18 @@ pub(super) async fn store_answer(
 }
 
 /// Returns the text that precedes an answer for which history was removed.
-fn words(services: &Services, cut: Cut) -> String {
+fn words(messages: &Messages, cut: Cut) -> String {
     match cut {
-        Cut::Trimmed(turns) => services.messages.trimmed(turns),
-        Cut::Compacted(turns) => services.messages.compacted(turns),
-        Cut::Rotated(turns) => services.messages.rotated(turns),
+        Cut::Trimmed(turns) => messages.trimmed(turns),
+        Cut::Compacted(turns) => messages.compacted(turns),
+        Cut::Rotated(turns) => messages.rotated(turns),
     }
 }
 
 /// Returns what is known of the model now, if this turn has called it.
-fn learnt_of_the_model(services: &Services, work: &Work<'_>) -> Option<ModelCalibration> {
-    let (provider, model) = (services.model.provider().to_owned(), services.model.name().to_owned());
-    let calibration = services.calibrator.known();
+fn learnt_of_the_model(calibrator: &Calibrator, model: &dyn Model, work: &Work<'_>) -> Option<ModelCalibration> {
+    let (provider, model) = (model.provider().to_owned(), model.name().to_owned());
+    let calibration = calibrator.known();
     let (fit, bounds) = (calibration.fit(), *calibration.bounds());
     (work.exchange.tally.calls > 0).then_some(ModelCalibration { provider, model, fit, bounds })
 }
@@ -217,10 +223,10 @@ pub(super) fn given_up(work: &Work<'_>) -> GivenUp {
 }
 
 /// Has the guard rail look at the arm of a turn in which something failed that policies are responsible for.
-pub(super) async fn judge(services: &Services, outturn: &TurnOutcome) {
+pub(super) async fn judge(experiment: &RunningExperiment, outturn: &TurnOutcome) {
     let arm = outturn.tags.place.as_ref().map(|place| &*place.arm);
     if let Some(arm) = arm.filter(|_| outturn.failed || outturn.overflowed) {
-        services.experiment.judge(arm).await;
+        experiment.judge(arm).await;
     }
 }
 

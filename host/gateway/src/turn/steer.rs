@@ -36,15 +36,15 @@ pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batc
             }
             Admission::Command(turn, command) => {
                 let answered = command::carry_out(services, turn, command).await?;
-                deliver::deliver(services, answered).await?;
+                deliver::deliver(services, answered, batch).await?;
                 continue;
             }
             Admission::Deliver(answered) => {
-                deliver::deliver(services, answered).await?;
+                deliver::deliver(services, answered, batch).await?;
                 continue;
             }
             Admission::CalledOff(turn) => {
-                called_off::end(services, vec![turn], "", &mut GivenUp::default()).await?;
+                called_off::end(services, vec![turn], "", &mut GivenUp::default(), batch).await?;
                 continue;
             }
             Admission::Nothing => continue,
@@ -55,9 +55,9 @@ pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batc
             batch.put_back(inbox);
             return Ok(());
         }
-        let message = Message::user(attach::words(services, &said(&turn.inbound), &attached));
+        let message = Message::user(attach::words(&services.messages, &said(&turn.inbound), &attached));
         let limit = work.exchange.budget.limit;
-        let cost = u64::from(tokens::message(&message)) + attach::cost(services, &attached, limit);
+        let cost = u64::from(tokens::message(&message)) + attach::cost(&services.config, &attached, limit);
         let beside = Guard { limit: limit.saturating_sub(cost), seed_may_go: false, must_shrink: false };
         if !beside.whole_turns_can_fit(&work.exchange.window.transcript()) {
             batch.put_back(inbox);
@@ -77,7 +77,7 @@ pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batc
         };
         work.exchange.window.push(Entry::new(id, message));
         // Attachments that could not be read are named before the one answer.
-        work.tally.prefix.push_str(&attach::not_read(services, &attached));
+        work.tally.prefix.push_str(&attach::not_read(&services.messages, &services.config, &attached));
         work.steered.push(turn);
     }
     Ok(())

@@ -17,7 +17,9 @@ use crate::{
     case::{Case, Note, NoteKind},
     chat::MessageBody,
     directive::{self, CASE_TAG, CaseUpdate, Given},
+    front::Front,
     ledger::Event,
+    messages::Messages,
     services::Services,
     store::{CaseEntry, Outgoing, Purpose},
 };
@@ -90,11 +92,11 @@ pub(super) async fn new_notes<'a>(
 
 impl Tracking<'_> {
     /// Returns the message that shows the notes to people, after the answer.
-    pub(super) fn outgoing(&self, services: &Services, work: &Work<'_>) -> Vec<Outgoing> {
+    pub(super) fn outgoing(&self, front: &dyn Front, messages: &Messages, work: &Work<'_>) -> Vec<Outgoing> {
         let (Some(case), false) = (&work.case, self.notes.is_empty()) else { return vec![] };
-        let speech = MessageBody { text: services.messages.case_tracked(case.id, &self.notes), pings: vec![] };
+        let speech = MessageBody { text: messages.case_tracked(case.id, &self.notes), pings: vec![] };
         let told = Outgoing { speech, purpose: Purpose::Tracked, ..Outgoing::default() };
-        parts::of_question(services, &work.turn.inbound.key, &told).collect()
+        parts::of_question(front, messages, &work.turn.inbound.key, &told).collect()
     }
 
     /// Returns what is added to the case, in the transaction that records the turn.

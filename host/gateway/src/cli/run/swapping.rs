@@ -24,7 +24,7 @@ use crate::{
 pub(super) fn start(
     lock: &HomeLock,
     swapper: Swapper,
-    services: &Services,
+    report: Reporter,
     dispatcher: &Arc<Dispatcher>,
     at_a_terminal: bool,
 ) -> Result<JoinSet<()>, Failure> {
@@ -32,11 +32,7 @@ pub(super) fn start(
     let mut tasks = JoinSet::new();
     match Server::bind(lock) {
         Ok(server) => {
-            let commands = Commands {
-                swapper: Arc::clone(&swapper),
-                dispatcher: Arc::clone(dispatcher),
-                report: report(services),
-            };
+            let commands = Commands { swapper: Arc::clone(&swapper), dispatcher: Arc::clone(dispatcher), report };
             tasks.spawn(server.serve(commands));
         }
         Err(error) => tracing::warn!("there is no control socket, so commands cannot reach this gateway: {error}"),

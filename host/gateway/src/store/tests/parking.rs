@@ -8,8 +8,12 @@ fn part(purpose: Purpose) -> Outgoing {
     Outgoing { purpose, ..Outgoing::reply("a part") }
 }
 
+fn withdrawal_of(placeholder: Option<&str>) -> Withdrawal {
+    Withdrawal { event_id: "Ev0".into(), ts: "1.0".into(), placeholder: placeholder.map(str::to_owned) }
+}
+
 fn withdrawal(placeholder: Option<&str>) -> Purpose {
-    Purpose::Withdraw { event_id: "Ev0".into(), ts: "1.0".into(), placeholder: placeholder.map(str::to_owned) }
+    Purpose::Withdraw(withdrawal_of(placeholder))
 }
 
 /// Parks a question with a placeholder of whose answer the first parts were sent.
@@ -56,7 +60,7 @@ async fn a_parked_question_names_the_placeholders_that_its_answer_was_to_remove(
     let store = open(&home);
     let parts = [withdrawal(Some("1.1")), Purpose::Reply, withdrawal(Some("1.2")), withdrawal(None)];
     let Parked { inbox, .. } = parked(&store, "Ev1", &parts, 1).await;
-    assert_eq!(store.unsent_withdrawals(inbox).await.unwrap(), parts[2..]);
+    assert_eq!(store.unsent_withdrawals(inbox).await.unwrap(), [withdrawal_of(Some("1.2")), withdrawal_of(None)]);
 }
 
 /// As after a kill while they were told.

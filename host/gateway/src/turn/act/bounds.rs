@@ -6,7 +6,15 @@ use pmk_knowledge::{Problem, Workspace};
 use pmk_system::threads::offload;
 
 use super::super::{TurnError, work::Work};
-use crate::{directive::Kind, ledger::Event, services::Services, store::Asking};
+use crate::{
+    config::Config,
+    directive::Kind,
+    ledger::Event,
+    messages::Messages,
+    operator::permissions::Permissions,
+    services::Services,
+    store::{Asking, Store},
+};
 
 /// Counts a question that is about to be put to others. If it exceeds the hourly limit, nobody is asked: the person is
 /// told so in the reply, and the text for the model is returned.
@@ -34,10 +42,10 @@ pub(in crate::turn) fn unsent(work: &Work<'_>) -> Option<Asking> {
 }
 
 /// Takes back this many counts of questions that an attempt has not put. The next attempt counts them again.
-pub(in crate::turn) async fn take_back(services: &Services, asking: Asking, times: usize) {
+pub(in crate::turn) async fn take_back(store: &Store, asking: Asking, times: usize) {
     let kind = asking.kind;
     if times > 0
-        && let Err(error) = services.store.take_back_asked(asking, times).await
+        && let Err(error) = store.take_back_asked(asking, times).await
     {
         tracing::warn!(%error, kind = kind.tag(), "what was ended counts against the hourly limit");
     }
@@ -50,24 +58,24 @@ pub(super) fn asking(work: &Work<'_>, kind: Kind) -> Asking {
 
 /// Returns why a repository may not be asked about; `None` if it may. The operator's list decides if there is one;
 /// without a list, `mra` knows its own repositories.
-pub(super) async fn not_listed(services: &Services, repo: &str) -> Option<String> {
-    let listed = listed(services).await?;
+pub(super) async fn not_listed(messages: &Messages, config: &Config, repo: &str) -> Option<String> {
+    let listed = listed(config).await?;
     let repo = repo.trim();
     if listed.iter().any(|name| name == repo) {
         return None;
     }
-    let shown = services.messages.listed(&listed.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>());
-    Some(services.messages.told_not_listed(head(repo, 100), head(&shown, 2_000)))
+    let shown = messages.listed(&listed.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>());
+    Some(messages.told_not_listed(head(repo, 100), head(&shown, 2_000)))
 }
 
 /// Returns the repository that an escalation is about, if the operator has configured it.
-pub(super) async fn scope(services: &Services, repo: Option<String>) -> Option<String> {
+pub(super) async fn scope(people: &Permissions, config: &Config, repo: Option<String>) -> Option<String> {
     let repo = repo.map(|repo| repo.trim().to_owned()).filter(|repo| !repo.is_empty())?;
-    let pools = services.people.people();
+    let pools = people.people();
     if pools.escalation.repos.contains_key(&repo) {
         return Some(repo);
     }
-    match listed(services).await {
+    match listed(config).await {
         Some(listed) => listed.contains(&repo).then_some(repo),
         None => pools.escalation.repos.is_empty().then_some(repo),
     }
@@ -75,8 +83,8 @@ pub(super) async fn scope(services: &Services, repo: Option<String>) -> Option<S
 
 /// Returns the repositories of the workspace; `None` if there is no list. An unreadable list counts as
 /// empty.
-async fn listed(services: &Services) -> Option<Vec<String>> {
-    let workspace = services.config.mra_workspace.clone()?;
+async fn listed(config: &Config) -> Option<Vec<String>> {
+    let workspace = config.mra_workspace.clone()?;
     match offload(move || Workspace::open(&workspace)?.repositories()).await {
         Ok((repositories, _)) => Some(repositories.into_iter().map(|repository| repository.name).collect()),
         Err(problem) if problem.problem == Problem::Missing => None,

@@ -9,9 +9,10 @@ use super::{
 use crate::{
     directive::{Given, Kind, asked_share, own_words},
     escalation::{Marker, PriorAttempts, PrivateConversation},
-    messages,
+    front::Front,
+    messages::{self, Messages},
     services::Services,
-    store::{EscalationUpdate, Outgoing, Proposal, Purpose},
+    store::{EscalationUpdate, Outgoing, Proposal, Purpose, Store},
 };
 
 /// The least share of a question's words that must be the asker's own for the question to count as theirs: a
@@ -81,13 +82,13 @@ pub(super) async fn escalate(
         return Ok((Done::refused(why), EscalationOutcome::Bounded));
     }
     let reason = reason.map(|reason| text::head(&text::plain_line(&reason), MOST_OF_A_REASON).to_owned());
-    let is_askers = is_askers(services, work, &question, reason.as_deref()).await?;
+    let is_askers = is_askers(&services.store, work, &question, reason.as_deref()).await?;
     let inbound = &work.turn.inbound;
     let marker = Marker {
         channel_id: inbound.reply_to.channel.clone(),
         thread_ts: inbound.thread().to_owned(),
         question,
-        scope: bounds::scope(services, repo).await,
+        scope: bounds::scope(&services.people, &services.config, repo).await,
         reason,
         pending_since: u64::try_from(services.now_ms()).unwrap_or(0),
         mentioned_user_ids: contacts,
@@ -104,10 +105,10 @@ pub(super) async fn escalate(
     };
     let (told, fate, prepared) = if is_askers {
         let told = services.messages.told_asked(marker.apart.is_some());
-        let asking = outgoing(services, &inbound.key, &inbound.user, &marker);
+        let asking = outgoing(&services.messages, &inbound.key, &inbound.user, &marker);
         (told, EscalationOutcome::Asked, (EscalationUpdate::Asked(inbound.key.front, marker), asking))
     } else {
-        let (proposed, shown) = propose(services, work, marker);
+        let (proposed, shown) = propose(&*services.front, &services.messages, work, marker);
         (services.messages.told_proposed(), EscalationOutcome::Proposed, (proposed, vec![shown]))
     };
     work.tally.escalation = Some(prepared);
@@ -116,9 +117,9 @@ pub(super) async fn escalate(
 
 /// Returns the question as the contacts read it: one message in its thread, or, if they cannot see that, a direct
 /// message to each.
-pub(in crate::turn) fn outgoing(services: &Services, key: &SessionKey, asker: &str, marker: &Marker) -> Vec<Outgoing> {
+pub(in crate::turn) fn outgoing(messages: &Messages, key: &SessionKey, asker: &str, marker: &Marker) -> Vec<Outgoing> {
     let ask = |contacts: &[String]| {
-        services.messages.escalation(&messages::Escalation {
+        messages.escalation(&messages::Escalation {
             contacts,
             asker,
             question: &marker.question,
@@ -142,10 +143,10 @@ pub(in crate::turn) fn outgoing(services: &Services, key: &SessionKey, asker: &s
 }
 
 /// Returns the question as its asker is shown it, and the proposal that waits for their consent.
-fn propose(services: &Services, work: &Work<'_>, marker: Marker) -> (EscalationUpdate, Outgoing) {
-    let (inbound, by_words) = (&work.turn.inbound, services.front.takes_words());
+fn propose(front: &dyn Front, messages: &Messages, work: &Work<'_>, marker: Marker) -> (EscalationUpdate, Outgoing) {
+    let (inbound, by_words) = (&work.turn.inbound, front.takes_words());
     let shown = Outgoing {
-        speech: services.messages.proposal(&inbound.user, &marker.question, marker.reason.as_deref(), by_words),
+        speech: messages.proposal(&inbound.user, &marker.question, marker.reason.as_deref(), by_words),
         purpose: Purpose::Proposal,
         ..Outgoing::default()
     };
@@ -154,19 +155,14 @@ fn propose(services: &Services, work: &Work<'_>, marker: Marker) -> (EscalationU
 
 /// Returns whether the person on whose behalf a question would be sent has asked any of it, in their own words, not
 /// in what they quote. The reason, too, must not repeat what somebody else has put before the model.
-async fn is_askers(
-    services: &Services,
-    work: &Work<'_>,
-    question: &str,
-    reason: Option<&str>,
-) -> Result<bool, TurnError> {
+async fn is_askers(store: &Store, work: &Work<'_>, question: &str, reason: Option<&str>) -> Result<bool, TurnError> {
     let asker = &work.turn.inbound.user;
     let said_now = batching::words_of_asker(work.turn, &work.merged, &work.steered);
     let (session, is_private) = (work.turn.session, matches!(work.turn.inbound.key.place, Place::Dm(_)));
     // In private nobody else writes, but answers are passed on there.
     let known = match is_private {
-        true => services.store.passed_on(session).await?,
-        false => services.store.written_by(session, asker).await?,
+        true => store.passed_on(session).await?,
+        false => store.written_by(session, asker).await?,
     };
     let is_theirs = |entry: &&Entry| entry.message.origin == Origin::User && known.contains(&entry.id) != is_private;
     if let Some(reason) = reason {

@@ -13,8 +13,12 @@ use crate::{
     access::audience::Audience,
     chat::MessageBody,
     directive::Kind,
-    front::{self, Delivery, FrontError, progress::Sent},
+    front::{
+        self, Delivery, Front, FrontError,
+        progress::{self, Sent},
+    },
     ledger::Event,
+    messages::Messages,
     mra::{Failure, MraQuestion, Outcome},
     services::Services,
     store::Verbosity,
@@ -31,11 +35,11 @@ pub(super) async fn admit(
     repo: &str,
     question: &str,
 ) -> Result<Result<MraQuestion, String>, TurnError> {
-    let told = |why: &str| Ok(Err(refused(services, repo, question, why)));
+    let told = |why: &str| Ok(Err(refused(&services.messages, repo, question, why)));
     if !work.ports.offer.mra {
         return told(&services.messages.told_no_code());
     }
-    if let Some(why) = bounds::not_listed(services, repo).await {
+    if let Some(why) = bounds::not_listed(&services.messages, &services.config, repo).await {
         return told(&why);
     }
     let asked = match MraQuestion::new(repo, question) {
@@ -80,46 +84,46 @@ pub(super) async fn ask(services: &Services, work: &Work<'_>, question: &MraQues
         duration_ms: event.duration_ms,
     });
     let ok = outcome.result.is_ok();
-    show_call(services, work, &outcome).await;
+    show_call(&*services.front, &services.messages, work, &outcome).await;
     Ok(Done { text: services.messages.mra_outcome(&outcome), is_error: !ok, found: ok })
 }
 
 /// Shows a call to people whose verbosity setting asks for it. If this fails, the turn goes on.
-async fn show_call(services: &Services, work: &Work<'_>, outcome: &Outcome) {
+async fn show_call(front: &dyn Front, messages: &Messages, work: &Work<'_>, outcome: &Outcome) {
     let inbound = &work.turn.inbound;
     let seconds = format!("{:.1}", outcome.duration.as_secs_f64());
-    let mut text = services.messages.mra_asked(outcome.question.repo(), outcome.result.is_ok(), &seconds);
+    let mut text = messages.mra_asked(outcome.question.repo(), outcome.result.is_ok(), &seconds);
     match work.turn.verbosity {
         Verbosity::Off | Verbosity::Progress => return,
         // The result may contain paths and code.
         Verbosity::Full if work.ports.audience == Audience::Tech => {
             // A fence in the result must not end ours.
-            let shown = head(&services.messages.mra_outcome(outcome), MAX_SHOWN_CHARS).replace("```", "` ` `");
+            let shown = head(&messages.mra_outcome(outcome), MAX_SHOWN_CHARS).replace("```", "` ` `");
             text = format!("{text}\n```\n{shown}\n```");
         }
         Verbosity::Summary | Verbosity::Full => {}
     }
     let speech = MessageBody { text, pings: vec![] };
     let shown = Delivery::notice(&inbound.event_id, &inbound.reply_to, &speech);
-    if let Err(error) = services.front.deliver(shown).await {
+    if let Err(error) = front.deliver(shown).await {
         tracing::debug!(%error, "a tool call was not shown");
     }
 }
 
 /// Returns what the model is told about a question that was not asked.
-pub(super) fn refused(services: &Services, repo: &str, question: &str, why: &str) -> String {
+pub(super) fn refused(messages: &Messages, repo: &str, question: &str, why: &str) -> String {
     let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let (repo, question) = (one_line(repo), one_line(question));
     let (repo, question) = (head(&repo, 100), head(&question, 200));
-    services.messages.mra_refused(&format!("mra ask {repo} {question}"), why)
+    messages.mra_refused(&format!("mra ask {repo} {question}"), why)
 }
 
 /// Starts to show progress on the placeholder, unless the verbosity is off.
-pub(super) fn show_progress(services: &Services, work: &mut Work<'_>) {
+pub(super) fn show_progress(front: &Arc<dyn Front>, settings: progress::Settings, work: &mut Work<'_>) {
     if work.progress.is_some() || work.turn.verbosity == Verbosity::Off {
         return;
     }
-    let (front, placed) = (Arc::clone(&services.front), Arc::clone(&work.placeholder));
+    let (front, placed) = (Arc::clone(front), Arc::clone(&work.placeholder));
     let inbound = &work.turn.inbound;
     let shown = front::Progress {
         event_id: inbound.event_id.clone(),
@@ -127,7 +131,7 @@ pub(super) fn show_progress(services: &Services, work: &mut Work<'_>) {
         placeholder: None,
         text: String::new(),
     };
-    work.progress = Some(services.progress.begin(move |text| {
+    work.progress = Some(settings.begin(move |text| {
         let front = Arc::clone(&front);
         let placeholder = placed.get().and_then(Placeholder::known);
         let progress = front::Progress { text, placeholder, ..shown.clone() };

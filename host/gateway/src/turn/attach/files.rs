@@ -9,7 +9,8 @@ use tokio::sync::SemaphorePermit;
 use super::decode::{self, MOST_EDGE, MOST_EDGE_EVER};
 use crate::{
     chat::{Content, File, FileSkipReason},
-    front::{Fetched, FrontError},
+    config::Config,
+    front::{Fetched, Front, FrontError},
     services::Services,
     store::StoredImage,
 };
@@ -57,7 +58,7 @@ async fn read_one(services: &Services, file: &mut File) -> Option<StoredImage> {
         return None;
     }
     if file.content == Content::Awaited {
-        file.content = text(services, file).await.unwrap_or_else(Content::Unread);
+        file.content = text(&*services.front, &services.config, file).await.unwrap_or_else(Content::Unread);
         return None;
     }
     match image(services, file).await {
@@ -72,13 +73,13 @@ async fn read_one(services: &Services, file: &mut File) -> Option<StoredImage> {
     }
 }
 
-async fn text(services: &Services, file: &File) -> Result<Content, FileSkipReason> {
-    let most = kib(services.config.slack_settings.max_file_kib)?;
+async fn text(front: &dyn Front, config: &Config, file: &File) -> Result<Content, FileSkipReason> {
+    let most = kib(config.slack_settings.max_file_kib)?;
     if file.bytes.is_some_and(|bytes| bytes > most) {
         return Err(FileSkipReason::TooLarge);
     }
     let address = file.address.as_deref().ok_or(FileSkipReason::NotFetched)?;
-    fetch(services, address, file.bytes, most).await.map(|bytes| decode::text(&bytes))
+    fetch(front, address, file.bytes, most).await.map(|bytes| decode::text(&bytes))
 }
 
 /// Fetches the image, or its smaller preview if it is too large to be sent.
@@ -89,7 +90,7 @@ async fn image(services: &Services, file: &File) -> Result<(Image, Vec<u8>), Fil
     let most = kib(services.config.slack_settings.max_image_kib)?;
     let whole = match file.address.as_deref() {
         _ if file.bytes.is_some_and(|bytes| bytes > most) => Err(FileSkipReason::LargeImage),
-        Some(address) => picture(services, address, file.bytes, most).await,
+        Some(address) => picture(&*services.front, address, file.bytes, most).await,
         None => Err(FileSkipReason::NotFetched),
     };
     let is_too_large = match &whole {
@@ -97,7 +98,7 @@ async fn image(services: &Services, file: &File) -> Result<(Image, Vec<u8>), Fil
         Err(why) => *why == FileSkipReason::LargeImage,
     };
     if is_too_large && let Some(address) = file.preview.as_deref() {
-        return picture(services, address, None, most).await;
+        return picture(&*services.front, address, None, most).await;
     }
     match whole {
         Ok((image, _)) if image.width.max(image.height) > MOST_EDGE_EVER => Err(FileSkipReason::LargeImage),
@@ -106,12 +107,12 @@ async fn image(services: &Services, file: &File) -> Result<(Image, Vec<u8>), Fil
 }
 
 async fn picture(
-    services: &Services,
+    front: &dyn Front,
     address: &str,
     said_bytes: Option<u64>,
     most: u64,
 ) -> Result<(Image, Vec<u8>), FileSkipReason> {
-    let bytes = fetch(services, address, said_bytes, most).await.map_err(|why| match why {
+    let bytes = fetch(front, address, said_bytes, most).await.map_err(|why| match why {
         FileSkipReason::TooLarge => FileSkipReason::LargeImage,
         why => why,
     })?;
@@ -124,8 +125,8 @@ fn kib(most: u32) -> Result<u64, FileSkipReason> {
     if most == 0 { Err(FileSkipReason::Off) } else { Ok(u64::from(most) * 1024) }
 }
 
-async fn fetch(services: &Services, address: &str, said_bytes: Option<u64>, most: u64) -> Fetched {
-    ask(|| services.front.fetch(address, said_bytes, most)).await
+async fn fetch(front: &dyn Front, address: &str, said_bytes: Option<u64>, most: u64) -> Fetched {
+    ask(|| front.fetch(address, said_bytes, most)).await
 }
 
 /// Asks the front, once more if that may help.

@@ -13,7 +13,9 @@ use super::{
 };
 use crate::{
     chat::{Attachments, Thread, ThreadPost},
-    front::FrontError,
+    config::Config,
+    front::{Front, FrontError},
+    operator::permissions::Permissions,
     services::Services,
     store::{Live, OpenTurn},
 };
@@ -28,10 +30,10 @@ const PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 /// Returns whether a message is in a thread of which the window holds nothing yet, and which may be read.
-pub(super) fn is_new_here(services: &Services, turn: &OpenTurn, live: &Live) -> bool {
+pub(super) fn is_new_here(config: &Config, turn: &OpenTurn, live: &Live) -> bool {
     let is_seed = |origin| matches!(origin, Origin::Seed | Origin::SeedAck);
     let key = &turn.inbound.key;
-    services.config.slack_settings.read_threads
+    config.slack_settings.read_threads
         && turn.absorbs().is_none()
         && key.thread.as_ref().is_some_and(|thread| *thread != turn.inbound.ts)
         && live.dropped_turns == 0
@@ -43,18 +45,18 @@ pub(super) fn is_new_here(services: &Services, turn: &OpenTurn, live: &Live) -> 
 /// bot.
 pub(super) async fn read(services: &Services, turn: &OpenTurn) -> Result<Option<Thread>, TurnError> {
     let asked = &turn.inbound;
-    let Some(thread) = fetch(services, turn).await else { return Ok(None) };
+    let Some(thread) = fetch(&*services.front, &services.people, turn).await else { return Ok(None) };
     if thread.people.iter().any(|person| *person != asked.user) {
         services.store.was_not_alone(&asked.key, &asked.user, &asked.ts).await?;
     }
     Ok(Some(thread))
 }
 
-async fn fetch(services: &Services, turn: &OpenTurn) -> Option<Thread> {
+async fn fetch(front: &dyn Front, people: &Permissions, turn: &OpenTurn) -> Option<Thread> {
     let session = &turn.inbound.key;
-    let is_heard = |by: &str| services.people.may_hear(by);
+    let is_heard = |by: &str| people.may_hear(by);
     for attempt in 1..=ATTEMPTS {
-        match services.front.read_thread(&turn.inbound.reply_to, &turn.inbound.ts, &is_heard).await {
+        match front.read_thread(&turn.inbound.reply_to, &turn.inbound.ts, &is_heard).await {
             Ok(thread) => return Some(thread),
             Err(FrontError::Transient { what, retry_after, .. }) => {
                 tracing::debug!(%session, what, "earlier messages of a thread are not read yet");

@@ -5,7 +5,7 @@ use pmk_core::{quoting::quotation, text};
 use super::frame::{label_of_file, pieces, rest};
 use crate::{
     chat::{Attachments, Inbound, QuoteKind},
-    services::Services,
+    config::Config,
 };
 
 /// How many characters of what came with a message people are told.
@@ -21,8 +21,8 @@ pub(in crate::turn) struct Told {
 
 /// Returns what people are told of a message whose attachments were read. The preview of a link is left out: the link is
 /// in the text.
-pub(in crate::turn) fn told(services: &Services, message: &Inbound, attached: &Attachments) -> Told {
-    let language = services.config.language;
+pub(in crate::turn) fn told(config: &Config, message: &Inbound, attached: &Attachments) -> Told {
+    let language = config.language;
     let mut attached = attached.clone();
     attached.quotes.retain(|quote| quote.kind == QuoteKind::Forwarded);
     let (mut said, mut left_out, mut room) = (vec![message.text.trim().to_owned()], vec![], MOST_TOLD);

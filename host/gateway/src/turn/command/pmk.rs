@@ -1,6 +1,6 @@
 //! Carries out `/pmk …` commands, or refuses them with a reply and a log entry.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use jiff::Timestamp;
 use pmk_core::{Entry, Place};
@@ -29,7 +29,7 @@ pub(super) async fn carry_out(
     asked: ParsedCommand,
     refused: Option<Reason>,
 ) -> Result<String, TurnError> {
-    let clerk = clerk(services, turn);
+    let clerk = clerk(&services.home, turn);
     let (action, arguments) = asked.logged();
     if let Some(reason) = refused {
         return Ok(refuse(clerk, action, arguments, reason.name(), services.messages.may_not(reason)).await);
@@ -156,9 +156,9 @@ async fn judge(
     Ok(words)
 }
 
-fn clerk(services: &Services, turn: &OpenTurn) -> CommandExecutor {
+fn clerk(home: &Path, turn: &OpenTurn) -> CommandExecutor {
     let actor = Actor::of_person(turn.inbound.key.front, &turn.inbound.user);
     // An earlier attempt may already have made the change.
     let again_since = turn.resumed.then(|| Timestamp::from_millisecond(turn.received_at_ms).unwrap_or_default());
-    CommandExecutor { home: services.home.clone(), actor, again_since }
+    CommandExecutor { home: home.to_owned(), actor, again_since }
 }

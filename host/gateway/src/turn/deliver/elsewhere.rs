@@ -6,16 +6,16 @@ use super::{
 };
 use crate::{
     chat::{Inbound, MessageBody, ReplyTo},
-    front::{Delivery, FrontError},
+    front::{Delivery, Front, FrontError},
     services::Services,
     store::Outgoing,
 };
 
 /// Returns where a part is sent.
-pub(super) async fn place(services: &Services, inbound: &Inbound, outgoing: &Outgoing) -> Result<ReplyTo, FrontError> {
+pub(super) async fn place(front: &dyn Front, inbound: &Inbound, outgoing: &Outgoing) -> Result<ReplyTo, FrontError> {
     let thread_ts = outgoing.thread_ts.clone();
     Ok(match (&outgoing.to, thread_ts) {
-        (Some(person), thread_ts) => ReplyTo { channel: services.front.direct(person).await?, thread_ts },
+        (Some(person), thread_ts) => ReplyTo { channel: front.direct(person).await?, thread_ts },
         (None, Some(thread_ts)) => ReplyTo { thread_ts: Some(thread_ts), ..inbound.reply_to.clone() },
         (None, None) => inbound.reply_to.clone(),
     })

@@ -5,6 +5,7 @@ use super::post::{UncertainDelivery, post};
 use crate::{
     chat::MessageBody,
     front::{Delivery, FrontError, Kind},
+    messages::Messages,
     services::Services,
     store::{self, Answered, Part, Purpose},
     turn::{TurnError, placeholder},
@@ -29,7 +30,7 @@ pub(super) async fn deliver(
             askers.push(asker);
         }
     }
-    let said = in_words(services, answered, part, &askers);
+    let said = in_words(&services.messages, answered, part, &askers);
     let mut id = None;
     for asker in askers.iter().filter(|asker| services.people.may_hear(asker)) {
         match tell(services, answered, (part.number, &said), doubt, asker).await {
@@ -46,7 +47,7 @@ pub(super) async fn deliver(
     if part.number == 0
         && let Some(waits) = &answered.placeholder
     {
-        placeholder::withdraw(services, &inbound.reply_to, waits).await?;
+        placeholder::withdraw(&*services.front, &inbound.reply_to, waits).await?;
     }
     Ok(id)
 }
@@ -77,7 +78,7 @@ async fn tell(
 }
 
 /// The part with the question in front of it, if it is the first part of an answer.
-fn in_words(services: &Services, answered: &Answered, part: &Part, askers: &[String]) -> MessageBody {
+fn in_words(messages: &Messages, answered: &Answered, part: &Part, askers: &[String]) -> MessageBody {
     let mut said = part.outgoing.speech.clone();
     if part.number == 0 && answered.report.question().is_some() {
         let question = match askers {
@@ -87,7 +88,7 @@ fn in_words(services: &Services, answered: &Answered, part: &Part, askers: &[Str
                 with_mentions(&answered.inbound.text, several)
             }
         };
-        said.text = services.messages.in_person(&question) + &said.text;
+        said.text = messages.in_person(&question) + &said.text;
     }
     said
 }

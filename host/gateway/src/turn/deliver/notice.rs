@@ -10,7 +10,13 @@ use pmk_knowledge::{
 };
 
 use super::post::{UncertainDelivery, send};
-use crate::{chat::MessageBody, front::Delivery, ids::TurnId, services::Services, turn::TurnError};
+use crate::{
+    chat::MessageBody,
+    front::Delivery,
+    ids::TurnId,
+    services::{Services, SharedLibrary},
+    turn::TurnError,
+};
 
 /// What people have made of an atom by now.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -71,7 +77,7 @@ pub(super) async fn ask(
     let channel = &delivery.reply_to.channel;
     let _judging = services.judging.lock(channel).await;
     if let Some(placeholder) = delivery.replaces {
-        standing = note_notice(services, &path, channel, placeholder).await?;
+        standing = note_notice(&services.library, &path, channel, placeholder).await?;
     }
     // If somebody has judged it meanwhile, the message says so.
     let judged = match standing {
@@ -86,7 +92,7 @@ pub(super) async fn ask(
     };
     let Some(message_ts) = send(services, said, doubt).await? else { return Ok(None) };
     if delivery.replaces != Some(&*message_ts) {
-        note_notice(services, &path, channel, &message_ts).await?;
+        note_notice(&services.library, &path, channel, &message_ts).await?;
     }
     Ok(Some(message_ts))
 }
@@ -112,10 +118,14 @@ fn standing(path: &Path) -> Result<Standing, LibraryError> {
 }
 
 /// Notes in an atom's file which message asks for a verdict. Returns what people have made of it by now.
-async fn note_notice(services: &Services, path: &Path, channel: &str, message_ts: &str) -> Result<Standing, TurnError> {
+async fn note_notice(
+    library: &SharedLibrary,
+    path: &Path,
+    channel: &str,
+    message_ts: &str,
+) -> Result<Standing, TurnError> {
     let notice = Notice { channel_id: channel.to_owned(), message_ts: message_ts.to_owned() };
     let path = path.to_owned();
-    let atom =
-        services.library.with(move |library| Ok(moderation::note_notice(library.files(), &path, &notice)?)).await?;
+    let atom = library.with(move |library| Ok(moderation::note_notice(library.files(), &path, &notice)?)).await?;
     Ok(Standing::of(atom.as_ref()))
 }

@@ -33,8 +33,8 @@ pub(super) async fn send(
     {
         // Where the answer stands after it, that attempt may have ended before it removed the placeholder.
         let place = (part.event_id, part.reply_to, doubt.of.ts.as_str());
-        if placeholder::find(services, place, false).await?.as_deref() == Some(replaced) {
-            placeholder::withdraw(services, part.reply_to, replaced).await?;
+        if placeholder::find(&*services.front, place, false).await?.as_deref() == Some(replaced) {
+            placeholder::withdraw(&*services.front, part.reply_to, replaced).await?;
         }
         return Ok(id);
     }
@@ -42,7 +42,7 @@ pub(super) async fn send(
     let Err(FrontError::Refused { what, .. }) = &sent else { return sent };
     tracing::warn!(what, "the placeholder cannot be replaced; the reply is posted after it");
     let id = post(services, Delivery { replaces: None, ..part.clone() }, doubt).await?;
-    if let Err(error) = placeholder::withdraw(services, part.reply_to, replaced).await {
+    if let Err(error) = placeholder::withdraw(&*services.front, part.reply_to, replaced).await {
         // The next attempt removes it, unless that would not find what was posted, and post it again.
         match services.front.find(&part, "", false).await {
             Ok(Lookup::No | Lookup::Unknown) => tracing::warn!(%error, "cannot remove a placeholder"),
