@@ -148,6 +148,7 @@ async fn a_start_outlasts_a_bad_moment_of_slacks() {
     slack.fault_times("auth.test", 2, Fault::Status(503));
     let _gateway = Gateway::start(&home, &slack, &[]);
     assert!(slack.await_connected(PATIENCE).await);
+    until_async("a third try", || (slack.call_count("auth.test") >= 3).then_some(())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
