@@ -4,6 +4,7 @@
 
 use std::{path::Path, time::Instant};
 
+use pmk_stand_ins::not_run;
 use serde_json::json;
 
 use self::made::Bomb;
@@ -205,11 +206,15 @@ fn what_passes_the_compiler_is_kept_from_everything_else() {
     let begun = Instant::now();
     let document = home.run(&["--json", "policy", "bench", "--time", "0.01", &component("strict")], "").ok().json();
     let compiled = &document["load"]["compiled"];
-    let kernel_can = std::fs::read_to_string("/sys/kernel/security/lsm").is_ok_and(|list| list.contains("landlock"));
-    if kernel_can {
-        assert_ne!(compiled["confined"], "no", "{document:#}");
+    let processors = std::fs::read_to_string("/proc/cpuinfo").expect("Linux's /proc").matches("processor\t").count();
+    let most_ms = begun.elapsed().as_millis() * processors as u128;
+    match std::fs::read_to_string("/sys/kernel/security/lsm") {
+        Ok(list) if list.contains("landlock") => assert_ne!(compiled["confined"], "no", "{document:#}"),
+        Ok(_) => assert_eq!(compiled["confined"], "no", "{document:#}"),
+        Err(error) => not_run::say(format_args!("what this kernel confines is not known: {error}")),
     }
-    assert!(compiled["cpu_ms"].as_u64().is_some_and(|ms| u128::from(ms) < begun.elapsed().as_millis() * 64));
+    assert!(["fully", "partly", "no"].iter().any(|word| compiled["confined"] == *word), "{document:#}");
+    assert!(compiled["cpu_ms"].as_u64().is_some_and(|ms| (1..=most_ms).contains(&u128::from(ms))), "{document:#}");
     assert!(compiled["peak_bytes"].as_u64().is_some_and(|bytes| bytes > 1 << 20), "{document:#}");
 }
 

@@ -2,11 +2,12 @@
 
 use std::{collections::HashMap, time::Duration};
 
+use pmk_stand_ins::anthropic::Anthropic;
 use serde_json::Value;
 
 use crate::{
     moments::Moments,
-    support::{Home, Running, answers, component, question},
+    support::{Home, Running, answers, component, of_type, question},
 };
 
 const QUESTIONS: usize = 200;
@@ -110,19 +111,23 @@ fn a_kill_at_any_moment_leaves_one_line_in_the_ledger_for_each_turn() {
 
 #[test]
 fn unfinished_work_goes_on_at_once() {
-    let home = Home::new();
-    let mut gateway = Running::start(home.command(&["run", "--model", "sim"]));
+    let (home, anthropic) = (Home::new(), Anthropic::start_blocking());
+    // Nothing is finished before the kill.
+    anthropic.hold();
+    let mut gateway = Running::start(home.asking(&anthropic, &[]));
     for n in 0..50 {
         gateway.say(&question(&format!("Ev{n}"), "hello"));
     }
-    gateway.next_of("accepted");
-    let mut printed = gateway.kill();
+    let mut printed = vec![gateway.next_of("accepted")];
+    printed.extend(gateway.kill());
+    assert_eq!(of_type(&printed, "reply"), [] as [&Value; 0]);
+    anthropic.release();
     // Whoever waited until the dead process's leases are over would wait for ever.
     let database = rusqlite::Connection::open(home.path().join("gateway/pmk-host.db")).expect("the database");
     let held = database.execute("UPDATE session SET lease_owner = 'the dead', lease_until = 4102444800000", []);
     assert_eq!(held, Ok(1));
     drop(database);
-    let (status, rest) = Running::start(home.command(&["run", "--model", "sim"])).end();
+    let (status, rest) = Running::start(home.asking(&anthropic, &[])).end();
     assert!(status.success());
     printed.extend(rest);
     let accepted = |line: &&Value| line["type"] == "accepted" && line.get("duplicate").is_none();

@@ -1,6 +1,6 @@
 //! What is acknowledged is worked on, and what cannot be answered is parked and told, over Slack's protocol.
 
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
 use pmk_stand_ins::{
     anthropic::{Anthropic, Behaviour},
@@ -9,6 +9,7 @@ use pmk_stand_ins::{
 
 use crate::{
     moments::Moments,
+    slack::each_is_answered_once,
     support::{Home, PATIENCE},
     workspace::{Gateway, rules, rules_for_kills},
 };
@@ -31,16 +32,7 @@ async fn messages_whose_socket_is_cut_while_they_are_stored_are_all_answered() {
         moments.pass(Duration::from_millis(20)).await;
         slack.drop_connections();
     }
-    let mut channels: HashMap<&str, usize> = HashMap::new();
-    for question in &asked {
-        *channels.entry(&question.channel).or_default() += 1;
-    }
-    for (channel, questions) in channels {
-        assert!(slack.await_replies(channel, questions, PATIENCE).await, "{channel}: some wait for ever");
-        assert_eq!(slack.replies(channel).len(), questions, "{channel}: {:#?}", slack.replies(channel));
-    }
-    assert_eq!(slack.given_up(), Vec::<String>::new());
-    assert!(gateway.terminate().success());
+    each_is_answered_once(&slack, &home, gateway, &asked).await;
     assert!(home.ledger().iter().all(|event| event["type"] != "queue.swept"), "the sweep had to find some");
 }
 

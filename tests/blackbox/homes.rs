@@ -3,11 +3,12 @@
 
 use std::{
     fs::{Permissions, set_permissions},
-    io::Write,
     os::unix::fs::{PermissionsExt, chown},
     path::PathBuf,
+    process::Command,
 };
 
+use pmk_stand_ins::not_run;
 use serde_json::json;
 
 use crate::support::{Home, component, finish, program, question, repository};
@@ -56,8 +57,7 @@ fn one_that_others_can_write_is_refused_with_the_command_that_mends_it() {
 fn one_of_another_user_is_refused() {
     // Only the administrator can give files away, and only for the administrator is the danger this large.
     if !is_root() {
-        // Past what the tests' harness keeps of a test that passes.
-        _ = writeln!(std::io::stderr(), "NOT RUN: giving a file to another user needs root");
+        not_run::say("giving a file to another user needs root");
         return;
     }
     for part in ["", "gateway.json"] {
@@ -102,7 +102,7 @@ fn one_that_does_not_exist_is_an_error_everywhere_but_in_run() {
         &["compare", "--policy", &strict, "--histories", &history],
     ];
     for (arguments, by) in commands.iter().flat_map(|arguments| [(arguments, "--home"), (arguments, "PMK_HOME")]) {
-        let mut command = std::process::Command::new(program());
+        let mut command = Command::new(program());
         command.env_clear().env("HOME", home.path());
         match by {
             "--home" => command.arg(by).arg(&missing),
@@ -124,7 +124,7 @@ fn one_that_does_not_exist_is_an_error_everywhere_but_in_run() {
     }
     // What has nothing to do with any takes no offence.
     for arguments in [&["slack", "manifest"][..], &["config", "schema"], &["completions", "bash"]] {
-        let mut command = std::process::Command::new(program());
+        let mut command = Command::new(program());
         command.env_clear().env("HOME", home.path()).env("PMK_HOME", &missing).args(arguments);
         finish(command, "").ok();
         assert!(!missing.exists(), "{arguments:?} has made one");
@@ -133,18 +133,18 @@ fn one_that_does_not_exist_is_an_error_everywhere_but_in_run() {
     for arguments in
         [&["policy", "use", "recall"][..], &["policy", "use", "--previous"], &["model", "forget"], &["status"]]
     {
-        let mut command = std::process::Command::new(program());
+        let mut command = Command::new(program());
         command.env_clear().env("HOME", home.path().join("nobody")).args(arguments);
         let said = finish(command, "").stderr;
         assert!(said.starts_with("error: home `"), "{arguments:?}: {said}");
         assert!(!home.path().join("nobody").exists(), "{arguments:?} has made one");
     }
     // What needs none does without, as long as nobody names one.
-    let mut command = std::process::Command::new(program());
+    let mut command = Command::new(program());
     command.env_clear().env("HOME", home.path().join("nobody")).args(["policy", "inspect", &strict]);
     finish(command, "").ok();
     assert!(!home.path().join("nobody").exists(), "looking makes none");
-    let mut command = std::process::Command::new(program());
+    let mut command = Command::new(program());
     command.env_clear().env("HOME", home.path()).arg("--home").arg(&missing).args(["run", "--model", "sim"]);
     finish(command, "").ok();
     assert!(missing.exists());
@@ -157,7 +157,7 @@ fn a_link_that_leads_nowhere_is_named_with_where_it_leads() {
     let link = home.path().join("link");
     std::os::unix::fs::symlink("/nowhere/pmk", &link).expect("a link");
     for arguments in [&["run", "--model", "sim"][..], &["status"], &["config", "check"]] {
-        let mut command = std::process::Command::new(program());
+        let mut command = Command::new(program());
         command.env_clear().env("HOME", home.path()).arg("--home").arg(&link).args(arguments);
         let said = finish(command, "").stderr.replace(home.path().to_str().expect("UTF-8"), "[home]");
         assert!(said.starts_with("error: `[home]/link` is a link to `/nowhere/pmk`, which does not exist\n"), "{said}");
@@ -165,8 +165,21 @@ fn a_link_that_leads_nowhere_is_named_with_where_it_leads() {
 }
 
 /// Whether the tests run as the administrator.
-pub fn is_root() -> bool {
+fn is_root() -> bool {
     std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").expect("Linux's /proc")) == 0
+}
+
+/// The same command for whom the modes of files hold, although the tests may run as the administrator.
+pub fn heeding_modes(command: Command) -> Command {
+    if !is_root() {
+        return command;
+    }
+    let without = "=-dac_override,-dac_read_search";
+    let mut heeding = Command::new("setpriv");
+    heeding.args([format!("--bounding-set{without}"), format!("--inh-caps{without}")]);
+    heeding.arg(command.get_program()).args(command.get_args()).env_clear();
+    heeding.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    heeding
 }
 
 #[test]
@@ -189,7 +202,7 @@ fn a_home_that_cannot_keep_compiled_code_is_no_reason_to_stop() {
     home.write("cache", "in the way");
     let (program, home) = (program(), home.path());
     let line = format!("umask 002; exec '{}' --home '{}' policy inspect \"$1\"", program.display(), home.display());
-    let mut command = std::process::Command::new("sh");
+    let mut command = Command::new("sh");
     command.args(["-c", &line, "sh", &component("strict")]);
     let finished = crate::support::finish(command, "").ok();
     assert!(finished.stderr.contains("policies are compiled at every start"), "{}", finished.stderr);

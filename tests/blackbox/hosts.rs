@@ -23,7 +23,7 @@ use crate::{
     moments::Moments,
     presence::age,
     support::{Home, PATIENCE, component, stand_in, until_async},
-    workspace::{self, Gateway, rules_for_kills, violations_but_lateness},
+    workspace::{self, Gateway, is_of_presence, rules_for_kills, violations_but_lateness},
 };
 
 const HOSTS: usize = 3;
@@ -558,12 +558,6 @@ const IN_ORDER: &str = "
         BEGIN INSERT INTO noted (what, ts) SELECT 'begun', ts FROM inbox WHERE id = NEW.id; RETURN NEW; END $$;
     CREATE TRIGGER note_question AFTER INSERT ON inbox FOR EACH ROW EXECUTE FUNCTION note_question();
     CREATE TRIGGER note_turn AFTER INSERT ON turn FOR EACH ROW EXECUTE FUNCTION note_turn();";
-
-/// What people are told when the last host goes and when one is back.
-fn is_of_presence(message: &Message) -> bool {
-    let shown = message.shown();
-    shown.contains(":zzz:") || shown.contains(":wave:")
-}
 
 /// Whether there is an answer to each question that was asked.
 fn unanswered<'a>(slack: &Slack, asked: &'a [Asked]) -> Vec<&'a str> {

@@ -11,6 +11,8 @@ use std::{
     process::Command,
 };
 
+use pmk_stand_ins::not_run;
+
 use crate::support::{Finished, finish, repository};
 
 /// A folder with packages, and a place to install to.
@@ -67,15 +69,19 @@ impl Offer {
         self.install(&["sh"], &[&["--from", &from], more].concat())
     }
 
-    /// A `PATH` with what the script needs, and no curl; `None` if there is no wget.
+    /// A `PATH` with what the script needs, and no curl; `None`, with a message, if there is no wget.
     fn path_without_curl(&self) -> Option<String> {
-        let (folder, path) = (self.folder.path().join("programs"), std::env::var_os("PATH")?);
+        let (folder, path) = (self.folder.path().join("programs"), std::env::var_os("PATH").expect("a PATH"));
         fs::create_dir_all(&folder).expect("a folder");
         let find = |name: &str| std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.exists());
-        symlink(find("wget")?, folder.join("wget")).expect("a link");
+        let Some(wget) = find("wget") else {
+            not_run::say("no wget is installed, so nothing was downloaded with it");
+            return None;
+        };
+        symlink(wget, folder.join("wget")).expect("a link");
         let others = ["sh", "dirname", "uname", "mktemp", "rm", "sed", "sha256sum", "grep", "tar", "gzip", "head"];
         for name in others.into_iter().chain(["mkdir", "cp", "mv", "cat"]) {
-            symlink(find(name)?, folder.join(name)).expect("a link");
+            symlink(find(name).expect(name), folder.join(name)).expect("a link");
         }
         Some(format!("PATH={}", folder.display()))
     }

@@ -14,7 +14,7 @@ use crate::{
     moments::Moments,
     posting::{ROOT, paragraphs},
     support::{Home, PATIENCE, until_async},
-    workspace::{Gateway, rules_for_kills, violations_but_lateness},
+    workspace::{Gateway, is_of_presence, rules_for_kills, violations_but_lateness},
 };
 
 /// So many rounds at the same time: most of each is waiting.
@@ -181,30 +181,41 @@ async fn answer(round: &Round, what: &str) {
     gateway.kill();
     slack.heal(kill.method);
     slack.heal("chat.stopStream");
-    let _gateway = Gateway::asking(&home, &slack, &anthropic, &[]);
+    let gateway = Gateway::asking(&home, &slack, &anthropic, &[]);
     assert!(slack.await_connected(PATIENCE).await);
-    until_async(what, || (turns() >= wanted).then_some(())).await;
-    is_whole(&slack, &asked, &answer, wanted - 1, what).await;
+    // The question does not come again, or wait for another answer.
+    assert!(slack.await_ack(&asked.event_id, PATIENCE).await.is_some(), "{what}");
+    until_async(what, || (turns() >= wanted && home.is_all_answered()).then_some(())).await;
+    until_async(what, || is_clear(&slack, &asked.channel).then_some(())).await;
+    ends(gateway, what).await;
+    is_whole(&slack, &asked, &answer, wanted - 1, what);
     assert_eq!(violations_but_lateness(&slack), Vec::<String>::new(), "{what}");
 }
 
+/// Whatever the gateway has yet to say, a second answer as well, is there once it has ended.
+async fn ends(gateway: Gateway, what: &str) {
+    // The workspace runs on in the meantime.
+    let ended = tokio::task::spawn_blocking(move || gateway.terminate()).await.expect("it is stopping");
+    assert!(ended.success(), "{what}");
+}
+
+/// No thread says that an answer is being made: what the last of each was, whatever Slack forgets by itself.
+fn is_clear(slack: &Slack, channel: &str) -> bool {
+    let last: HashMap<String, String> =
+        slack.statuses(channel).into_iter().map(|status| (status.thread_ts, status.status)).collect();
+    last.values().all(String::is_empty)
+}
+
 /// The answer is there once, in as many messages as it takes, after so many that say something else; and no status is.
-async fn is_whole(slack: &Slack, asked: &Sent, answer: &str, others: usize, what: &str) {
-    let at_its_place = |message: &&Message| message.by_bot && message.thread_ts == asked.thread_ts;
+fn is_whole(slack: &Slack, asked: &Sent, answer: &str, others: usize, what: &str) {
+    let at_its_place =
+        |message: &&Message| message.by_bot && message.thread_ts == asked.thread_ts && !is_of_presence(message);
     let shown: Vec<String> = slack.messages(&asked.channel).iter().filter(at_its_place).map(Message::shown).collect();
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let seen = shown.get(others..).unwrap_or_default().join("\n\n");
     assert_eq!(words(&seen), words(answer), "{what}: {shown:#?}");
     assert_eq!(shown.len() > others + 1, answer.chars().count() > 11_000, "{what}: {shown:#?}");
-    // What the last of a thread was, whatever Slack forgets by itself.
-    until_async(what, || {
-        let mut last = HashMap::new();
-        for status in slack.statuses(&asked.channel) {
-            last.insert(status.thread_ts, status.status);
-        }
-        last.values().all(String::is_empty).then_some(())
-    })
-    .await;
+    assert!(is_clear(slack, &asked.channel), "{what}: {:#?}", slack.statuses(&asked.channel));
 }
 
 /// A verdict by a button, and a kill while Slack is told of it.
@@ -223,9 +234,10 @@ async fn verdict(Round { story, kill, .. }: &Round, what: &str) {
     gateway.kill();
     assert!(team.slack.await_sockets(0, PATIENCE).await);
     team.slack.heal(kill.method);
-    let _gateway = team.connect().await;
+    let gateway = team.connect().await;
     let settled = |now: &Message| now.ts == notice.ts && now.text.contains(says) && now.buttons().is_empty();
     team.message(what, settled).await;
     until_async(what, || (!team.home.events(event).is_empty()).then_some(())).await;
+    ends(gateway, what).await;
     assert_eq!(team.home.events(event).len(), 1, "{what}");
 }

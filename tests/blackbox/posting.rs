@@ -368,21 +368,28 @@ async fn an_answer_was_made_again_for_as_long_as_what_was_shown_before_a_crash_c
 async fn no_more_answers_grow_than_can_be_closed() {
     let scene = scene(rules()).await;
     let _gateway = scene.start().await;
-    let mut gates = vec![];
-    for number in 0..17 {
-        let (answer, gate) = Behaviour::gated(paragraphs(20));
+    let ask = |number: usize, answer: Behaviour| {
         scene.anthropic.when(format!("number {number:02}"), answer);
         let root = scene.slack.talk("C1", "U1", "a topic", None);
         scene.slack.mention("C1", "U1", &format!("number {number:02}"), Some(&root.ts));
+    };
+    let started = || scene.slack.call_count("chat.startStream");
+    let ended = || scene.home.events("turn.processed").len();
+    let mut gates = vec![];
+    for number in 0..15 {
+        let (answer, gate) = Behaviour::gated(paragraphs(20));
+        ask(number, answer);
         gate.add_permits(1);
         gates.push(gate);
     }
-    until_async("streams", || (scene.slack.call_count("chat.startStream") >= 15).then_some(())).await;
-    // Time for others, if there were any.
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_eq!(scene.slack.call_count("chat.startStream"), 15);
+    until_async("streams", || (started() == 15).then_some(())).await;
+    // Two more could grow for seconds, and end before any of these.
+    (15..17).for_each(|number| ask(number, Behaviour::slow(paragraphs(20), Duration::from_millis(900))));
+    until_async("two ends", || (ended() == 2).then_some(())).await;
+    assert_eq!(started(), 15);
     gates.iter().for_each(|gate| gate.add_permits(3));
-    until_async("all ends", || (scene.home.events("turn.processed").len() == 17).then_some(())).await;
+    until_async("all ends", || (ended() == 17).then_some(())).await;
+    assert_eq!(started(), 15);
     let answers = scene.slack.replies("C1");
     assert!(answers.len() == 17 && answers.iter().all(|answer| answer.shown() == paragraphs(20)), "{answers:#?}");
     scene.behaved();

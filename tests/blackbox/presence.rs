@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     support::{Home, PATIENCE, finish, until_async},
-    workspace::{Gateway, command, rules},
+    workspace::{Gateway, command, is_of_presence, rules},
 };
 
 mod missed;
@@ -25,8 +25,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// What a channel was told of the gateway's coming and going.
 fn told(slack: &Slack, channel: &str) -> Vec<Message> {
-    let messages = slack.messages(channel).into_iter();
-    messages.filter(|message| message.text.starts_with(":zzz:") || message.text.starts_with(":wave:")).collect()
+    slack.messages(channel).into_iter().filter(is_of_presence).collect()
 }
 
 /// The reasons for which it was back, and whether people were to be told, oldest first.

@@ -123,6 +123,13 @@ impl Home {
             .collect()
     }
 
+    /// Whether every message that was taken in is answered.
+    pub fn is_all_answered(&self) -> bool {
+        let store = rusqlite::Connection::open(self.path().join("gateway/pmk-host.db")).expect("the store");
+        let waiting = "SELECT count(*) FROM inbox WHERE message IS NOT NULL";
+        store.query_row(waiting, [], |row| row.get::<_, i64>(0)).expect("a number") == 0
+    }
+
     /// Those events of the ledger that are of one type.
     pub fn events(&self, kind: &str) -> Vec<Value> {
         self.ledger().into_iter().filter(|event| event["type"] == kind).collect()

@@ -9,7 +9,7 @@ use std::{
 
 use pmk_stand_ins::{
     anthropic::{self, Anthropic},
-    slack::{Slack, SlackRules},
+    slack::{Message, Slack, SlackRules},
 };
 use serde_json::Value;
 
@@ -32,6 +32,12 @@ pub fn violations_but_lateness(slack: &Slack) -> Vec<String> {
     let mut violations = slack.violations();
     violations.retain(|what| !what.starts_with("a frame that acknowledges nothing, or too late"));
     violations
+}
+
+/// What people are told when the last host goes and when one is back.
+pub fn is_of_presence(message: &Message) -> bool {
+    let shown = message.shown();
+    shown.contains(":zzz:") || shown.contains(":wave:")
 }
 
 /// A workspace, a home, and a model that counts what it is asked.

@@ -1,5 +1,8 @@
 //! Decisions of the policy, run natively and checked by the host's guard.
 
+#[path = "../../sdk/tests/policies/last_turn.rs"]
+mod last_turn;
+
 use std::sync::Arc;
 
 use pmk_policy_sdk::testing::{
@@ -142,12 +145,7 @@ fn digests_that_are_larger_than_estimated_leave_what_fits() {
 
 #[test]
 fn a_last_turn_too_large_even_if_shortened_keeps_its_newest_pairs() {
-    let asked = Conversation::new().turn("look at it all", "yes");
-    let worked =
-        (0..24).fold(asked, |conversation, at| conversation.tool("cat", &format!("{at} {}", "endless ".repeat(500))));
-    let applied = prune(&worked.answer("so it is").ask("and now?").transcript(), 3_000);
-    assert_eq!(applied.turns_dropped, 0);
-    assert!(applied.removed.starts_with(&[2, 3]) && applied.kept.contains(&49), "{:?}", applied.removed);
+    last_turn::keeps_its_newest_pairs::<ToolLean>();
 }
 
 #[test]
@@ -159,10 +157,7 @@ fn a_turn_that_is_too_large_alone_is_shortened() {
 
 #[test]
 fn a_last_turn_that_is_too_large_stays_in_part() {
-    let conversation = Conversation::new().turn("look at it all", "yes").tool("cat", &"endless ".repeat(20_000));
-    let applied = prune(&conversation.answer("so it is").ask("and now?").transcript(), 4_000);
-    assert_eq!((applied.turns_dropped, applied.kept.as_slice()), (0, &[0, 1, 2, 3, 4, 5][..]));
-    assert!(applied.tokens_after <= 4_000 && !applied.replaced.is_empty());
+    last_turn::stays_in_part::<ToolLean>();
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! The page in a real browser, light and dark.
 
 use std::{
-    io::Write,
     path::{Path, PathBuf},
     process::{Command, Output},
 };
+
+use pmk_stand_ins::not_run;
 
 use super::compared;
 
@@ -19,8 +20,7 @@ fn browser() -> Option<PathBuf> {
         .find(|path| path.is_file());
     if found.is_none() {
         assert!(std::env::var_os(REQUIRED).is_none(), "`{REQUIRED}` is set and there is no chromium");
-        // Past what the test harness keeps to itself.
-        let _ = writeln!(std::io::stderr(), "SKIPPED: no chromium is installed; the HTML report was not looked at");
+        not_run::say("no chromium is installed, so the HTML report was not looked at");
     }
     found
 }

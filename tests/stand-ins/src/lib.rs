@@ -4,6 +4,7 @@
 pub mod anthropic;
 pub mod images;
 pub mod namespace;
+pub mod not_run;
 pub mod openai;
 pub mod patience;
 pub mod postgres;

@@ -3,7 +3,6 @@
 
 use std::{
     fs::File,
-    io::Write,
     net::{Ipv4Addr, SocketAddr, TcpListener},
     os::fd::AsFd,
     process::Command,
@@ -13,7 +12,7 @@ use std::{
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::relay::Relay;
+use crate::{not_run, relay::Relay};
 
 /// A namespace that is deleted when this is dropped.
 pub struct Namespace {
@@ -29,8 +28,7 @@ impl Namespace {
         match ip(&["netns", "add", &namespace.name]).and_then(|()| namespace.has_loopback(true)) {
             Ok(()) => Some(namespace),
             Err(why) => {
-                // Past what the tests' harness keeps of a test that passes.
-                _ = writeln!(std::io::stderr(), "NOT RUN in a network of its own: {why}");
+                not_run::say(format_args!("in a network of its own: {why}"));
                 None
             }
         }

@@ -19,7 +19,7 @@ use std::{
     thread,
 };
 
-use crate::patience::until;
+use crate::{not_run, patience::until};
 
 pub use pooler::Pooler;
 pub use standby::{Pair, pair};
@@ -72,7 +72,7 @@ pub fn durable() -> Option<&'static Server> {
 
 fn start(commits: Commits) -> Option<Server> {
     if asked_to_do_without(VARIABLE) {
-        eprintln!("NOT RUN: {VARIABLE}=none, so nothing was tried on PostgreSQL");
+        not_run::say(format_args!("{VARIABLE}=none, so nothing was tried on PostgreSQL"));
         return None;
     }
     let programs = programs_or_panic();

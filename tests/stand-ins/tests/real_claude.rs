@@ -1,16 +1,24 @@
 //! The real `claude` against the loopback Messages API, in a home full of configuration.
 //!
 //! It needs the program: `npm install @anthropic-ai/claude-code`, then
-//! `PMK_TEST_CLAUDE=…/node_modules/.bin/claude cargo test -p pmk-stand-ins -- --ignored`.
+//! `PMK_TEST_CLAUDE=…/node_modules/.bin/claude cargo test -p pmk-stand-ins --test real_claude`.
 
-use std::{fs, path::Path, time::Duration};
+use std::{
+    ffi::{OsStr, OsString},
+    fs,
+    path::Path,
+    time::Duration,
+};
 
 use pmk_core::{Block, Message, message};
 use pmk_models::{
     Meter, Model, ModelError, Request,
     claude_cli::{ClaudeCli, Config},
 };
-use pmk_stand_ins::anthropic::{Anthropic, Behaviour, KEY, Recorded};
+use pmk_stand_ins::{
+    anthropic::{Anthropic, Behaviour, KEY, Recorded},
+    not_run,
+};
 use pmk_system::child;
 
 const CANARY: &str = "CANARY-of-the-host";
@@ -33,9 +41,18 @@ fn furnish(home: &Path) {
     write("run/CLAUDE.md", CANARY);
 }
 
-async fn ask(server: &Anthropic, home: &Path) -> Result<String, ModelError> {
+/// The real `claude`; without one the tests say that they did not run.
+fn program() -> Option<OsString> {
+    let program = std::env::var_os("PMK_TEST_CLAUDE");
+    if program.is_none() {
+        not_run::say("PMK_TEST_CLAUDE names no real `claude`, so it was not asked");
+    }
+    program
+}
+
+async fn ask(program: &OsStr, server: &Anthropic, home: &Path) -> Result<String, ModelError> {
     let mut config = Config::new(home.join("run/empty"), "claude-haiku-4-5");
-    config.program = std::env::var_os("PMK_TEST_CLAUDE").expect("PMK_TEST_CLAUDE names the real `claude`");
+    config.program = program.to_owned();
     config.call_timeout = Duration::from_secs(60);
     config.attempts = 1;
     config.environment = child::inherit(["PATH"]);
@@ -55,13 +72,13 @@ async fn ask(server: &Anthropic, home: &Path) -> Result<String, ModelError> {
 }
 
 #[tokio::test]
-#[ignore = "needs the real `claude`; see the top of this file"]
 async fn nothing_of_the_hosts_configuration_reaches_the_request() {
+    let Some(program) = program() else { return };
     let home = tempfile::tempdir().expect("a home");
     furnish(home.path());
     let server = Anthropic::start().await;
     server.push(Behaviour::answer("forty-two"));
-    assert_eq!(ask(&server, home.path()).await, Ok("forty-two".into()));
+    assert_eq!(ask(&program, &server, home.path()).await, Ok("forty-two".into()));
     let [request] = server.requests().try_into().expect("one request");
     let request: Recorded = request;
     let body = request.body.to_string();
@@ -74,8 +91,8 @@ async fn nothing_of_the_hosts_configuration_reaches_the_request() {
 }
 
 #[tokio::test]
-#[ignore = "needs the real `claude`; see the top of this file"]
 async fn its_failures_have_their_class() {
+    let Some(program) = program() else { return };
     let home = tempfile::tempdir().expect("a home");
     for (status, code, message, class) in [
         (400, "invalid_request_error", "prompt is too long: 213462 tokens > 200000 maximum", "context_overflow"),
@@ -86,7 +103,7 @@ async fn its_failures_have_their_class() {
         for _ in 0..4 {
             server.push(Behaviour::error(status, code, message));
         }
-        let error = ask(&server, home.path()).await.expect_err(message);
+        let error = ask(&program, &server, home.path()).await.expect_err(message);
         assert_eq!(error.class(), class, "{error}");
     }
 }

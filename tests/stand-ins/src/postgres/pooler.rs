@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{Server, as_nobody, asked_to_do_without, free_port, given_to_nobody};
-use crate::patience::until;
+use crate::{not_run, patience::until};
 
 /// With the value `none`, tests run without PgBouncer.
 const VARIABLE: &str = "PMK_TEST_PGBOUNCER";
@@ -33,7 +33,7 @@ impl Server {
     /// If PgBouncer is not installed, and tests were not asked to run without it.
     pub fn pooler(&self, settings: &[&str]) -> Option<Pooler<'_>> {
         if asked_to_do_without(VARIABLE) {
-            eprintln!("NOT RUN: {VARIABLE}=none, so nothing was tried through PgBouncer");
+            not_run::say(format_args!("{VARIABLE}=none, so nothing was tried through PgBouncer"));
             return None;
         }
         let program = program().unwrap_or_else(|| {

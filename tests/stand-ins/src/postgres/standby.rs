@@ -3,7 +3,7 @@
 use std::process::{Child, Command};
 
 use super::{Commits, Server, VARIABLE, asked_to_do_without, free_port, own_folder, programs_or_panic};
-use crate::patience::until;
+use crate::{not_run, patience::until};
 
 /// A server and its standby. Both end with the test.
 pub struct Pair {
@@ -19,7 +19,7 @@ pub struct Pair {
 /// If PostgreSQL is not installed, and tests were not asked to run without it.
 pub fn pair() -> Option<Pair> {
     if asked_to_do_without(VARIABLE) {
-        eprintln!("NOT RUN: {VARIABLE}=none, so no standby took over");
+        not_run::say(format_args!("{VARIABLE}=none, so no standby took over"));
         return None;
     }
     let (primary, primary_child) = Server::start(programs_or_panic(), Commits::Careless);

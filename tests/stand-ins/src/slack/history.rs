@@ -10,7 +10,7 @@ use super::{
 };
 
 /// The maximum number of messages per page.
-const MAX_PAGE: usize = 1_000;
+const MAX_PAGE: usize = 999;
 
 /// `conversations.history`: the messages outside of threads, newest first.
 pub(super) fn history(inner: &Inner, channel: &str, body: &Value) -> Answer {

@@ -132,8 +132,14 @@ async fn an_import_waits_for_nobody_who_goes_on() {
     let inbox = accept(&run, KEY, "Ev1").await;
     let turn = ask(&run, inbox).await.turn;
     let command = Store::open_existing(&home).unwrap();
-    let waiting = tokio::spawn(async move { command.restore(dump(), true, NOW).await });
-    tokio::time::sleep(std::time::Duration::from_millis(120)).await;
+    let waiting = tokio::spawn({
+        let command = command.clone();
+        async move { command.restore(dump(), true, NOW).await }
+    });
+    // Each commit comes after what the import had sent before it: one attempt to add, and one to hold the conversation.
+    for _ in 0..6 {
+        command.commit_nothing().await.unwrap();
+    }
     assert!(!waiting.is_finished());
     run.record(turn, recorded("q", "a"), NOW).await.unwrap();
     run.finish(turn, vec![sent(0, None)], vec![], NOW).await.unwrap();

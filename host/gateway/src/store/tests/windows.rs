@@ -116,7 +116,9 @@ async fn a_turn_begins_while_others_read_for_long() {
     for _ in 0..3 {
         store.commit_nothing().await.unwrap();
     }
-    assert!(!begun.is_finished() || home.database.is_some());
+    if home.database.is_none() {
+        assert!(!begun.is_finished());
+    }
     for (release, reading) in [(release, reading), (release_other, reading_other)] {
         release.send(()).unwrap();
         reading.await.unwrap().unwrap();
