@@ -122,7 +122,7 @@ async fn ignore(services: &Services, turn: OpenTurn, events: Vec<TaggedEvent>) -
 
 /// Finishes a turn that gets no answer, and removes what an earlier attempt has shown of one.
 async fn end(services: &Services, turn: &OpenTurn, events: Vec<TaggedEvent>) -> Result<(), TurnError> {
-    placeholder::take_away(services, turn).await?;
+    placeholder::take_away(&*services.front, turn).await?;
     services.store.finish(turn.turn, vec![], events, services.now_ms()).await?;
     services.front.over(&turn.inbound.event_id).await;
     if turn.resumed {
