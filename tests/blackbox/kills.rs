@@ -14,7 +14,7 @@ use crate::{
     moments::Moments,
     posting::{ROOT, paragraphs},
     support::{Home, PATIENCE, until_async},
-    workspace::{Gateway, rules_for_kills, violations_but_lateness},
+    workspace::{Gateway, rules_for_kills},
 };
 
 /// So many rounds at the same time: most of each is waiting.
@@ -185,7 +185,7 @@ async fn answer(round: &Round, what: &str) {
     assert!(slack.await_connected(PATIENCE).await);
     until_async(what, || (turns() >= wanted).then_some(())).await;
     is_whole(&slack, &asked, &answer, wanted - 1, what).await;
-    assert_eq!(violations_but_lateness(&slack), Vec::<String>::new(), "{what}");
+    assert_eq!(slack.violations(), Vec::<String>::new(), "{what}");
 }
 
 /// The answer is there once, in as many messages as it takes, after so many that say something else; and no status is.

@@ -22,9 +22,9 @@
 //! - what the bot posts, edits and deletes is sent to it as events, with its own `bot_id`;
 //! - when a WebSocket is closed, both sides must close it before the underlying connection.
 //!
-//! Anything that Slack would not expect from a program is recorded in [`Slack::violations`]. Requests may be JSON,
-//! forms, or in the query string, as the official clients send them. It shares no code with the gateway, and counts
-//! bytes itself.
+//! Anything that Slack would not expect from a program is recorded in [`Slack::violations`], and fails the test when
+//! the stand-in is dropped. Requests may be JSON, forms, or in the query string, as the official clients send them. It
+//! shares no code with the gateway, and counts bytes itself.
 
 use std::{
     net::SocketAddr,
@@ -58,7 +58,7 @@ pub use along::{Fetch, Upload};
 pub use files::File;
 pub use limits::Limits;
 pub use methods::judge_text;
-pub use rules::{ALL_EVENTS, ALL_SCOPES, Fault, SlackRules};
+pub use rules::{ALL_EVENTS, ALL_SCOPES, Fault, LATE, SlackRules};
 pub use sockets::Raw;
 pub use state::{Ack, Attempt, Call, Message, Sent, Status};
 pub use whispers::Whisper;
@@ -75,6 +75,9 @@ pub const BOT_ID: &str = "B0BOT";
 const APP_ID: &str = "A0STANDIN";
 
 /// A running stand-in. It stops when dropped.
+///
+/// # Panics
+/// When it is dropped, if there are [violations](Slack::violations).
 pub struct Slack {
     inner: Arc<Inner>,
     address: SocketAddr,
@@ -497,9 +500,12 @@ impl Slack {
         self.inner.state().calls.iter().filter(|call| call.method == method).cloned().collect()
     }
 
-    /// Everything that Slack does not allow or expect, and every text that mentioned someone.
+    /// Everything that Slack does not allow or expect, and every text that mentioned someone; but for what the rules
+    /// [expect](SlackRules::expecting).
     pub fn violations(&self) -> Vec<String> {
-        self.inner.state().violations.clone()
+        let mut violations = self.inner.state().violations.clone();
+        violations.retain(|violation| !self.inner.rules.is_expected(violation));
+        violations
     }
 
     /// How many sockets the other side did not close properly when they were closed.
@@ -577,6 +583,10 @@ impl Drop for Slack {
     fn drop(&mut self) {
         self.server.abort();
         self.drop_connections();
+        // A test that fails already has said why.
+        if !std::thread::panicking() {
+            assert_eq!(self.violations(), [] as [&str; 0]);
+        }
     }
 }
 
