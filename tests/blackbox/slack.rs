@@ -93,6 +93,13 @@ async fn rate_limits_delay_an_answer_and_lose_none() {
     slack.fault_times("chat.update", 2, Fault::RateLimited(1));
     let asked = [slack.dm("U1", "hello"), slack.dm("U2", "hello")];
     each_is_answered_once(&slack, &asked).await;
+    let updates = slack.calls("chat.update");
+    assert!(updates.len() > 2, "two were refused: {updates:#?}");
+    for refused in &updates[..2] {
+        let later = updates.iter().find(|call| call.at > refused.at && call.body["ts"] == refused.body["ts"]);
+        let later = later.unwrap_or_else(|| panic!("{refused:?} was not tried again: {updates:#?}"));
+        assert!(later.at - refused.at >= Duration::from_secs(1), "{updates:#?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

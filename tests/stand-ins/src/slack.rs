@@ -16,7 +16,7 @@
 //! - the history contains metadata only on request, and is returned in pages;
 //! - rate limits: about 50 updates per minute, about one post per second and channel, 50 pages per minute of each
 //!   method that reads conversations, and for every other method the limit of its tier; beyond that 429 with
-//!   Retry-After;
+//!   Retry-After, before which the same call must not be made again;
 //! - a method without its scope is refused, and so is the history of a channel that the bot is not in; messages of a
 //!   channel are not sent without the scope to read it;
 //! - what the bot posts, edits and deletes is sent to it as events, with its own `bot_id`;
@@ -355,12 +355,13 @@ impl Slack {
         self.inner.state().lost.iter().filter(|lost| *lost == method).count()
     }
 
-    /// Removes the method's fault.
+    /// Removes the method's fault, and the waits that came of it: a gateway that is killed does not know of them.
     pub fn heal(&self, method: &str) {
         {
             let mut state = self.inner.state();
             state.faults.remove(method);
             state.held.remove(method);
+            state.put_off.forget(method);
         }
         self.inner.changed.notify_waiters();
     }

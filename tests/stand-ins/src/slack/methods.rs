@@ -57,13 +57,14 @@ pub(super) type Answer = Result<Value, &'static str>;
 
 async fn method(Shared(inner): Shared<Arc<Inner>>, Path(method): Path<String>, request: Request) -> Response {
     let asked = Asked::read(request).await;
+    let body: Arc<Value> = asked.as_ref().map(|asked| Arc::clone(&asked.parameters)).unwrap_or_default();
+    let at = Instant::now();
     let fault = {
         let mut state = inner.state();
-        state.calls.push(super::Call {
-            method: method.clone(),
-            body: asked.as_ref().map(|asked| Arc::clone(&asked.parameters)).unwrap_or_default(),
-            at: Instant::now(),
-        });
+        state.calls.push(super::Call { method: method.clone(), body: Arc::clone(&body), at });
+        if state.put_off.has(&method, &body, at) {
+            state.violations.push(format!("`{method}` was called again before it was to be: {body}"));
+        }
         state.fault(&method)
     };
     match fault {
@@ -72,7 +73,7 @@ async fn method(Shared(inner): Shared<Arc<Inner>>, Path(method): Path<String>, r
         }
         Some(Fault::Stall) => pending().await,
         Some(Fault::Error(code)) => return answer(Err(code)),
-        Some(Fault::RateLimited(seconds)) => return rate_limited(Duration::from_secs(seconds)),
+        Some(Fault::RateLimited(seconds)) => return put_off(&inner, &method, &body, at, Duration::from_secs(seconds)),
         Some(Fault::Garbage) => return Html("<html>be right back</html>").into_response(),
         Some(Fault::Slow(wait)) => tokio::time::sleep(wait).await,
         Some(Fault::Held) => inner.healed(&method).await,
@@ -91,10 +92,9 @@ async fn method(Shared(inner): Shared<Arc<Inner>>, Path(method): Path<String>, r
         return Json(json!({"ok": false, "error": "missing_scope", "needed": needed, "provided": provided}))
             .into_response();
     }
-    if let Some(limits) = &inner.rules.limits
-        && let Err(wait) = inner.state().traffic.call(&method, channel, limits)
-    {
-        return rate_limited(wait);
+    let count = |limits| inner.state().traffic.call(&method, channel, limits);
+    if let Err(wait) = inner.rules.limits.as_ref().map_or(Ok(()), count) {
+        return put_off(&inner, &method, &body, at, wait);
     }
     if fault == Some(Fault::StreamOver) {
         streams::end(&inner, &asked.parameters);
@@ -373,6 +373,12 @@ fn answer(result: Answer) -> Response {
         Err(code) => json!({"ok": false, "error": code}),
     };
     Json(body).into_response()
+}
+
+/// Answers that a call has to wait, and remembers it.
+fn put_off(inner: &Inner, method: &str, body: &Arc<Value>, at: Instant, wait: Duration) -> Response {
+    inner.state().put_off.add(method, body, at, wait);
+    rate_limited(wait)
 }
 
 fn rate_limited(wait: Duration) -> Response {

@@ -14,7 +14,7 @@ use super::{
     along::{Fetch, Upload},
     blocks,
     files::File,
-    limits::Traffic,
+    limits::{PutOff, Traffic},
     request::Asked,
     sockets::{Command, Socket},
     text,
@@ -178,6 +178,8 @@ pub(super) struct State {
     /// WebSockets whose close was not answered.
     pub(super) unanswered_ends: usize,
     pub(super) traffic: Traffic,
+    /// Calls that were answered with 429.
+    pub(super) put_off: PutOff,
     /// In seconds, as configured.
     pub(super) clock_ahead: i64,
 }
