@@ -293,7 +293,7 @@ impl Slack {
         self.inner.state().names.insert(user.to_owned(), [display_name, real_name].map(str::to_owned));
     }
 
-    /// Removes the bot from this channel, so that it can neither post nor read there.
+    /// Removes the bot from this channel, so that it can neither post, nor change what it has posted, nor read there.
     pub fn keep_out(&self, channel: &str) {
         self.inner.state().kept_out.insert(channel.to_owned());
     }

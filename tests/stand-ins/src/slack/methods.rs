@@ -242,6 +242,7 @@ fn update(inner: &Arc<Inner>, body: &Value) -> Answer {
     let metadata = metadata(body)?;
     let ts = body["ts"].as_str().unwrap_or_default();
     let mut state = inner.state();
+    state.lets_in(channel)?;
     note_mentions(&mut state.violations, &text);
     note_mentions(&mut state.violations, &blocks::text(blocks.as_deref().unwrap_or_default()));
     let message = state.message_mut(channel, ts).ok_or("message_not_found")?;
@@ -272,6 +273,7 @@ fn delete(inner: &Arc<Inner>, body: &Value) -> Answer {
     let channel = channel(body)?;
     let ts = body["ts"].as_str().unwrap_or_default();
     let mut state = inner.state();
+    state.lets_in(channel)?;
     if !state.message_mut(channel, ts).ok_or("message_not_found")?.by_bot {
         return Err("cant_delete_message");
     }
