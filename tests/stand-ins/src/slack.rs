@@ -10,6 +10,7 @@
 //! - a status is shown in a thread until the bot posts there, or for two minutes;
 //! - a streamed message has at most 12,000 characters, and cannot be extended once its reader has stopped it;
 //! - a file is announced, uploaded and shared, in this order, and must have the announced length;
+//! - a thread is named by the message that begins it, and by no reply;
 //! - an attached file is returned to a client with the bot's token; without the required scope, the response is a login
 //!   page with a success status;
 //! - a file from another workspace arrives as an id alone, and `files.info` describes it;

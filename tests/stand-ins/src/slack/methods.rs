@@ -191,10 +191,7 @@ fn post(inner: &Arc<Inner>, body: &Value) -> Answer {
     inner.state().lets_in(&channel)?;
     let blocks = blocks::read(inner, body)?.unwrap_or_default();
     let mut text = said(body, &blocks)?;
-    let thread_ts = match scalar(body, "thread_ts") {
-        Some(ts) if !is_ts(&ts) => return Err("invalid_thread_ts"),
-        thread_ts => thread_ts,
-    };
+    let thread_ts = thread(body)?;
     let metadata = metadata(body)?;
     let mut warnings = Vec::new();
     if let Some((cut, _)) = text.char_indices().nth(MAX_POST_CHARS) {
@@ -202,6 +199,7 @@ fn post(inner: &Arc<Inner>, body: &Value) -> Answer {
         warnings.push("message_truncated");
     }
     let mut state = inner.state();
+    state.note_thread(&channel, thread_ts.as_deref());
     note_mentions(&mut state.violations, &text);
     note_mentions(&mut state.violations, &blocks::text(&blocks));
     let ts = state.ts();
@@ -311,6 +309,14 @@ fn open(body: &Value) -> Answer {
 
 pub(super) fn channel(body: &Value) -> Result<&str, &'static str> {
     body["channel"].as_str().filter(|channel| channel.starts_with(['C', 'D', 'G'])).ok_or("channel_not_found")
+}
+
+/// The thread that a message goes to, if it goes to one.
+pub(super) fn thread(body: &Value) -> Result<Option<String>, &'static str> {
+    match scalar(body, "thread_ts") {
+        Some(ts) if !is_ts(&ts) => Err("invalid_thread_ts"),
+        thread_ts => Ok(thread_ts),
+    }
 }
 
 /// The channel, if the bot may read it, which requires membership.

@@ -41,6 +41,7 @@ pub(super) fn start(inner: &Arc<Inner>, body: &Value) -> Answer {
     let text = piece(body)?;
     let mut state = inner.state();
     state.lets_in(&channel)?;
+    state.note_thread(&channel, Some(&thread_ts));
     note_mentions(&mut state.violations, &text);
     let ts = state.ts();
     let message = Message {
