@@ -354,3 +354,42 @@ fn is_in_parts(content: &Value) -> bool {
     };
     content.as_array().is_some_and(|parts| !parts.is_empty() && parts.iter().all(is_part))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_and_their_results_are_checked() {
+        let function = |name: &str| json!({"type": "function", "function": {"name": name, "arguments": "{}"}});
+        let call = |id: &str, name: &str| {
+            let mut call = function(name);
+            call["id"] = id.into();
+            call
+        };
+        let long = "n".repeat(65);
+        let untyped = json!({"id": "a", "function": {"name": "n", "arguments": "{}"}});
+        for (calls, content, words) in [
+            (json!([call("a", "n"), call("b", "n")]), json!("found"), ""),
+            (json!([call("a", "n")]), json!([{"type": "text", "text": "found"}]), ""),
+            (json!([call("a", "n"), call("a", "n")]), json!("found"), "tool_calls[1].id"),
+            (json!([function("n")]), json!("found"), "tool_calls[0].id"),
+            (json!([call("a", "n.m")]), json!("found"), "string does not match pattern"),
+            (json!([call("a", &long)]), json!("found"), "string too long"),
+            (json!([untyped]), json!("found"), "tool_calls[0].type"),
+            (json!([call("a", "n")]), Value::Null, "'messages[2].content'"),
+        ] {
+            let results = calls.as_array().into_iter().flatten();
+            let results = results.map(|call| json!({"role": "tool", "tool_call_id": call["id"], "content": content}));
+            let asked = json!({"role": "user", "content": "?"});
+            let called = json!({"role": "assistant", "content": null, "tool_calls": calls});
+            let messages: Vec<Value> = [asked, called].into_iter().chain(results).collect();
+            let usage = json!({"include_usage": true});
+            let mut body = json!({"model": "m", "stream": true, "stream_options": usage, "messages": messages});
+            let told = check(&body).err().unwrap_or_default();
+            assert!(if words.is_empty() { told.is_empty() } else { told.contains(words) }, "{body}: {told}");
+            body["model"] = "".into();
+            assert_eq!(check(&body).err().as_deref(), Some("you must provide a model parameter"));
+        }
+    }
+}
