@@ -6,6 +6,9 @@ use serde_json::Value;
 
 use crate::images;
 
+/// The maximum length of a tool's name.
+const MAX_NAME_CHARS: usize = 128;
+
 /// Why a request is refused.
 #[derive(Clone, Debug)]
 pub struct Refusal {
@@ -143,14 +146,24 @@ pub fn check_images(body: &Value, without_images: Option<&Refusal>) -> Result<()
     without_images.filter(|_| count_images(body) > 0).map_or(Ok(()), |refusal| Err(refusal.clone()))
 }
 
-pub fn check_window(prompt_tokens: u64, window: u64, is_terse: bool) -> Result<(), Refusal> {
-    if prompt_tokens > window && is_terse {
-        return Err(Refusal::invalid("prompt is too long"));
-    }
+/// Checks a prompt against the window, together with the room for its answer where that counts.
+pub fn check_window(prompt_tokens: u64, answer: Option<u64>, window: u64, is_terse: bool) -> Result<(), Refusal> {
     if prompt_tokens > window {
-        return Err(Refusal::invalid(format!("prompt is too long: {prompt_tokens} tokens > {window} maximum")));
+        let numbers = format!(": {prompt_tokens} tokens > {window} maximum");
+        return Err(too_long("prompt is too long", &numbers, is_terse));
+    }
+    if let Some(answer) = answer
+        && prompt_tokens.saturating_add(answer) > window
+    {
+        let numbers =
+            format!(": {prompt_tokens} + {answer} > {window}, decrease input length or `max_tokens` and try again");
+        return Err(too_long("input length and `max_tokens` exceed context limit", &numbers, is_terse));
     }
     Ok(())
+}
+
+fn too_long(what: &str, numbers: &str, is_terse: bool) -> Refusal {
+    Refusal::invalid(format!("{what}{}", if is_terse { "" } else { numbers }))
 }
 
 pub fn check_body(body: &Value) -> Result<(), Refusal> {
@@ -174,6 +187,7 @@ pub fn check_body(body: &Value) -> Result<(), Refusal> {
         check_content(at, role, content, count_images(body))?;
     }
     check_pairs(&messages)?;
+    check_definitions(array(&body["tools"]))?;
     let all = || messages.iter().flat_map(|(_, content)| content.iter().copied());
     let has_tools = !array(&body["tools"]).is_empty();
     require(
@@ -183,6 +197,34 @@ pub fn check_body(body: &Value) -> Result<(), Refusal> {
     require(has_tools || body["tool_choice"].is_null(), "tool_choice: may only be specified while providing `tools`")?;
     let marks = all().chain(blocks(&body["system"])).filter(|block| block.get("cache_control").is_some()).count();
     require(marks <= 4, &format!("A maximum of 4 blocks with cache_control may be provided. Found {marks}."))
+}
+
+/// Checks the tools that a request defines.
+fn check_definitions(tools: &[Value]) -> Result<(), Refusal> {
+    let mut names = BTreeSet::new();
+    for (at, tool) in tools.iter().enumerate() {
+        let place = format!("tools.{at}.custom");
+        let missing = |field: &str| Refusal::invalid(format!("{place}.{field}: Field required"));
+        let name = tool["name"].as_str().ok_or_else(|| missing("name"))?;
+        check_name(name, &place)?;
+        let schema = tool["input_schema"].as_object().ok_or_else(|| missing("input_schema"))?;
+        match schema.get("type") {
+            None => return Err(missing("input_schema.type")),
+            Some(kind) if kind == "object" => {}
+            Some(_) => return Err(Refusal::invalid(format!("{place}.input_schema.type: Input should be 'object'"))),
+        }
+        if !names.insert(name) {
+            return Err(Refusal::invalid("tools: Tool names must be unique."));
+        }
+    }
+    Ok(())
+}
+
+/// Checks the name of a tool.
+fn check_name(name: &str, place: &str) -> Result<(), Refusal> {
+    let is_name = is_tool_id(name) && name.len() <= MAX_NAME_CHARS;
+    let refusal = || format!("{place}.name: String should match pattern '^[a-zA-Z0-9_-]{{1,{MAX_NAME_CHARS}}}$'");
+    if is_name { Ok(()) } else { Err(Refusal::invalid(refusal())) }
 }
 
 /// Merges adjacent messages of the same role, as the API does.
@@ -233,13 +275,20 @@ fn check_content(at: usize, role: &str, content: &[&Value], images: usize) -> Re
                     let message = format!("{place}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'");
                     return Err(Refusal::invalid(message));
                 }
+                check_name(block["name"].as_str().unwrap_or_default(), &format!("{place}.tool_use"))?;
                 if !block["input"].is_object() {
                     return Err(Refusal::invalid(format!(
                         "{place}.tool_use.input: Input should be a valid dictionary"
                     )));
                 }
             }
-            (Some("tool_result"), "user") => {}
+            (Some("tool_result"), "user") => {
+                let is_empty = blocks(&block["content"]).all(|part| part == "");
+                if block["is_error"] == true && is_empty {
+                    let message = format!("{place}.tool_result: content cannot be empty if `is_error` is true");
+                    return Err(Refusal::invalid(message));
+                }
+            }
             (Some("image"), "user") => {
                 let looked = image(block, images).unwrap_or(Ok((0, 0)));
                 looked.map_err(|why| Refusal::invalid(format!("{place}.image.source.base64: {why}")))?;
@@ -315,9 +364,16 @@ mod tests {
     use super::*;
 
     fn verdict(messages: Value) -> String {
-        let body =
-            json!({"model": "m", "max_tokens": 1, "stream": true, "tools": [{"name": "t"}], "messages": messages});
+        verdict_with(json!([tool("t")]), messages)
+    }
+
+    fn verdict_with(tools: Value, messages: Value) -> String {
+        let body = json!({"model": "m", "max_tokens": 1, "stream": true, "tools": tools, "messages": messages});
         check_body(&body).err().map(|refusal| refusal.message).unwrap_or_default()
+    }
+
+    fn tool(name: &str) -> Value {
+        json!({"name": name, "input_schema": {"type": "object"}})
     }
 
     fn call(id: &str) -> Value {
@@ -332,7 +388,12 @@ mod tests {
     fn histories_are_checked() {
         let user = |content: Value| json!({"role": "user", "content": content});
         let hello = user(json!("hello"));
+        let failed = |content: &str| {
+            user(json!([{"type": "tool_result", "tool_use_id": "a", "content": content, "is_error": true}]))
+        };
         for (messages, words) in [
+            (json!([hello, call("a"), failed("no")]), ""),
+            (json!([hello, call("a"), failed("")]), "content cannot be empty if `is_error` is true"),
             (json!([hello]), ""),
             (json!([hello, hello]), ""),
             (json!([hello, {"role": "assistant", "content": "hi"}, hello]), ""),
@@ -368,6 +429,32 @@ mod tests {
     }
 
     #[test]
+    fn tools_are_checked() {
+        let hello = json!([{"role": "user", "content": "hello"}]);
+        let pattern = "name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'";
+        let [first, second] = [0, 1].map(|at| format!("tools.{at}.custom.{pattern}"));
+        for (tools, words) in [
+            (json!([tool("a"), tool("b")]), ""),
+            (json!([tool("a"), tool("a")]), "tools: Tool names must be unique."),
+            (json!([tool("a.b")]), first.as_str()),
+            (json!([tool("a"), tool(&"b".repeat(129))]), second.as_str()),
+            (json!([{"input_schema": {"type": "object"}}]), "tools.0.custom.name: Field required"),
+            (json!([{"name": "a"}]), "tools.0.custom.input_schema: Field required"),
+            (json!([{"name": "a", "input_schema": {}}]), "tools.0.custom.input_schema.type: Field required"),
+            (
+                json!([{"name": "a", "input_schema": {"type": "array"}}]),
+                "tools.0.custom.input_schema.type: Input should be 'object'",
+            ),
+        ] {
+            assert_eq!(verdict_with(tools.clone(), hello.clone()), words, "{tools}");
+        }
+        let mut odd = call("a");
+        odd["content"][0]["name"] = "functions.t".into();
+        let messages = json!([hello[0], odd, {"role": "user", "content": [result("a")]}]);
+        assert_eq!(verdict(messages), format!("messages.1.content.0.tool_use.{pattern}"));
+    }
+
+    #[test]
     fn fields_are_required() {
         let good =
             json!({"model": "m", "max_tokens": 1, "stream": true, "messages": [{"role": "user", "content": "a"}]});
@@ -382,6 +469,22 @@ mod tests {
         body["messages"] =
             json!([{"role": "user", "content": "a"}, call("a"), {"role": "user", "content": [result("a")]}]);
         assert!(check_body(&body).expect_err("no tools").message.contains("must define tools"));
+    }
+
+    #[test]
+    fn the_room_for_an_answer_counts_where_it_is_to() {
+        let verdict = |prompt, answer, is_terse| {
+            check_window(prompt, answer, 10, is_terse).err().map(|refusal| refusal.message).unwrap_or_default()
+        };
+        assert_eq!((verdict(10, None, false), verdict(6, Some(4), false)), (String::new(), String::new()));
+        assert_eq!(verdict(11, Some(1), false), "prompt is too long: 11 tokens > 10 maximum");
+        assert_eq!(verdict(11, None, true), "prompt is too long");
+        let exceeds = "input length and `max_tokens` exceed context limit";
+        assert_eq!(
+            verdict(7, Some(4), false),
+            format!("{exceeds}: 7 + 4 > 10, decrease input length or `max_tokens` and try again")
+        );
+        assert_eq!(verdict(7, Some(4), true), exceeds);
     }
 
     #[test]
