@@ -140,7 +140,7 @@ async fn session(home: &Path) {
         escalation: None,
         case: None,
         report: TurnReport::of_command(open.inbound.event_id.clone(), open.inbound.key.clone(), "none"),
-        outturn: TurnOutcome::default(),
+        outcome: TurnOutcome::default(),
         keep_live: true,
         events: vec![],
         receipts: Receipts::default(),

@@ -98,7 +98,7 @@ fn recorded(question: &str, answer: &str) -> Recorded {
         escalation: None,
         case: None,
         report: report(),
-        outturn: TurnOutcome::default(),
+        outcome: TurnOutcome::default(),
         keep_live: true,
         events: vec![],
         receipts: Receipts::default(),

@@ -221,8 +221,8 @@ async fn who_wrote_what_is_known_of_what_one_person_wrote() {
     let store = open(&home);
     for (event, by) in [("Ev1", Some("U1")), ("Ev2", Some("U2")), ("Ev3", None), ("Ev4", Some("U1"))] {
         let open = ask(&store, accept(&store, "slack:channel:C1", event).await).await;
-        let outturn = TurnOutcome { asked_by: by.map(str::to_owned), ..TurnOutcome::default() };
-        store.record(open.turn, Recorded { outturn, ..recorded(event, "a") }, NOW).await.unwrap();
+        let outcome = TurnOutcome { asked_by: by.map(str::to_owned), ..TurnOutcome::default() };
+        store.record(open.turn, Recorded { outcome, ..recorded(event, "a") }, NOW).await.unwrap();
         store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     }
     let session = ask(&store, accept(&store, "slack:channel:C1", "Ev5").await).await.session;
@@ -241,8 +241,8 @@ async fn messages_that_are_answered_together_keep_their_authors() {
     let steered = ask(&store, accept(&store, "slack:channel:C1", "Ev2").await).await;
     let said = Message::user("what they wrote meanwhile");
     let ids = store.archive(first.session, steered.turn, std::slice::from_ref(&said), NOW).await.unwrap();
-    let outturn = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
-    let mut answered = Recorded { outturn, also: vec![(steered.turn, "U2".into())], ..recorded("Ev1", "a") };
+    let outcome = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
+    let mut answered = Recorded { outcome, also: vec![(steered.turn, "U2".into())], ..recorded("Ev1", "a") };
     answered.messages.insert(1, Entry::new(ids[0], said));
     store.record(first.turn, answered, NOW).await.unwrap();
     let of = async |user: &str| store.written_by(first.session, user).await.unwrap();

@@ -49,9 +49,9 @@ pub(in crate::store::tests) async fn answered(
     }
     messages.push(Message::assistant(answer));
     let messages = messages.into_iter().map(|message| Entry::new(0, message)).collect();
-    let outturn = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
+    let outcome = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
     let revision = open.live.revision;
-    let recorded = Recorded { messages, outturn, revision, ..recorded("", answer) };
+    let recorded = Recorded { messages, outcome, revision, ..recorded("", answer) };
     store.record(open.turn, recorded, NOW).await.unwrap();
     store.finish(open.turn, vec![sent(0, Some(&format!("reply-{number}")))], vec![], NOW).await.unwrap();
     open
@@ -414,8 +414,8 @@ async fn of_several_that_are_asked_again_each_is_edited_and_deleted_as_its_own()
     let text = "U1: eins\n\nU2: a secret\n\nU1: drei";
     let pieces = vec![(turns[0], 0..8), (turns[1], 10..22), (turns[2], 24..32)];
     let also = vec![(turns[0], "U1".into()), (turns[1], "U2".into())];
-    let outturn = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
-    store.record(turns[2], Recorded { also, pieces, outturn, ..recorded(text, "a") }, NOW).await.unwrap();
+    let outcome = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
+    store.record(turns[2], Recorded { also, pieces, outcome, ..recorded(text, "a") }, NOW).await.unwrap();
     store.finish(turns[2], vec![sent(0, Some("reply-3"))], vec![], NOW).await.unwrap();
     let own = |number, user: &str, text: &str| (text.to_owned(), at(number), user.to_owned());
     let all = [own(1, "U1", "eins"), own(2, "U2", "a secret"), own(3, "U1", "drei")];
@@ -446,8 +446,8 @@ async fn what_came_while_a_question_was_being_answered_is_asked_again_with_it() 
         let (first, came) = (ask_there(1, "where?").await, ask_there(2, "only for May").await.turn);
         let said = Message::user(format!("{named}only for May"));
         let ids = store.archive(first.session, came, std::slice::from_ref(&said), NOW).await.unwrap();
-        let outturn = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
-        let mut answer = Recorded { also: vec![(came, "U1".into())], outturn, ..recorded("where?", "in the worker") };
+        let outcome = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
+        let mut answer = Recorded { also: vec![(came, "U1".into())], outcome, ..recorded("where?", "in the worker") };
         answer.messages.insert(1, Entry::new(ids[0], said));
         store.record(first.turn, answer, NOW).await.unwrap();
         store.finish(first.turn, vec![sent(0, Some("reply-1"))], vec![], NOW).await.unwrap();
@@ -481,8 +481,8 @@ async fn a_question_is_asked_again_once_for_each_wish_and_by_those_who_may() {
         "taken in again, as after a crash"
     );
     let revision = open.live.revision;
-    let outturn = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
-    let other = Recorded { revision, outturn, ..recorded("how much is left?", "two thirds") };
+    let outcome = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
+    let other = Recorded { revision, outcome, ..recorded("how much is left?", "two thirds") };
     store.record(open.turn, other, NOW).await.unwrap();
     store.finish(open.turn, vec![sent(0, Some("reply-2"))], vec![], NOW).await.unwrap();
     assert_eq!(again("U2", true, "reply-1", "Ev11").await, RegenerateOutcome::Before, "the same wish");

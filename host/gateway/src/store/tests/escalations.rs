@@ -425,8 +425,8 @@ async fn a_question_that_was_changed_changed_the_answer_that_was_handed_on_to_it
     let marker = Marker { channel_id: "DU1".into(), apart, ..marker(&["U2"]) };
     let to = Outgoing { to: Some("U2".into()), purpose: Purpose::Escalation, ..Outgoing::reply("could you help?") };
     let escalation = Some(EscalationUpdate::Asked(FrontName::Slack, marker.clone()));
-    let outturn = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
-    let forwarded = Recorded { parts: vec![Outgoing::reply("asked"), to], escalation, outturn, ..recorded("q", "a") };
+    let outcome = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
+    let forwarded = Recorded { parts: vec![Outgoing::reply("asked"), to], escalation, outcome, ..recorded("q", "a") };
     store.record(asked.turn, forwarded, NOW).await.unwrap();
     let sent = [(0, "9.0"), (1, "9.1")].map(|(part, ts)| sent(part, Some(ts)));
     store.finish(asked.turn, sent.to_vec(), vec![], NOW).await.unwrap();

@@ -13,8 +13,8 @@ async fn gone_to_two(store: &Store, [one, other]: [(&str, &str); 2]) -> TurnId {
     let question = Inbound { reply_to: ReplyTo { channel: "C1".into(), thread_ts: None }, ..inbound(KEY, "Ev1") };
     let inbox = store.accept(&question, NOW).await.unwrap().expect("a new message");
     let open = ask(store, inbox).await;
-    let outturn = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
-    let recorded = Recorded { outturn, revision: open.live.revision, ..recorded("q", "on Friday") };
+    let outcome = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
+    let recorded = Recorded { outcome, revision: open.live.revision, ..recorded("q", "on Friday") };
     store.record(open.turn, recorded, NOW).await.unwrap();
     for (channel, ts) in [one, other] {
         store.goes_in_person(open.turn, 0, channel).await.unwrap();
