@@ -32,7 +32,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::chat::{Attachments, Inbound, ReplyTo};
+use crate::chat::{Attachments, Inbound, MessageRef, ReplyTo};
 use crate::ids::{InboxId, SessionId, TurnId};
 use crate::ledger::report::TurnReport;
 

@@ -92,8 +92,8 @@ async fn proposed(store: &Store) -> OpenTurn {
 
 async fn word(store: &Store, user: &str, ts: &str, yes: bool, now: i64) -> Option<ProposalVerdict> {
     let says = if yes { ReactionVerdict::Approve } else { ReactionVerdict::Reject };
-    let (user, channel, ts, by) = (user.into(), "D1".into(), ts.into(), VerdictSource::Reaction);
-    store.judge_proposal(&Verdict { user, channel, ts, says, by }, ends(), now).await.unwrap()
+    let (user, message, by) = (user.into(), MessageRef::new("D1", ts), VerdictSource::Reaction);
+    store.judge_proposal(&Verdict { user, message, says, by }, ends(), now).await.unwrap()
 }
 
 fn ends() -> Ends {
@@ -114,9 +114,8 @@ async fn what_a_message_says_after_a_no_is_kept_with_the_end_of_its_question() {
         let press = Press {
             id: "1.a".into(),
             user: "U1".into(),
-            channel: "D1".into(),
+            message: MessageRef::new("D1", "1.2"),
             thread_ts: None,
-            ts: "1.2".into(),
             choice: if yes { Choice::Yes } else { Choice::No },
         };
         let shown: Vec<_> = store.presses(0).await.unwrap().into_iter().map(|press| press.shows).collect();

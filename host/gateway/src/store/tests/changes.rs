@@ -67,7 +67,7 @@ fn here(anew: bool) -> Changed {
 }
 
 fn deletion(channel: &str, ts: &str) -> Deletion {
-    Deletion { channel: channel.into(), ts: ts.into(), thread: None, of: DeletedAuthor::Us }
+    Deletion { message: MessageRef::new(channel, ts), thread: None, of: DeletedAuthor::Us }
 }
 
 pub(in crate::store::tests) async fn deleted(store: &Store, ts: &str) -> Changed {
@@ -151,7 +151,7 @@ async fn a_question_that_is_asked_again_knows_when_it_was_edited_last() {
     let store = open(&home);
     answered(&store, 1, "one", "a", 0).await;
     assert_eq!(store.edit(&edit(1, "three", 2), NOW).await, Ok(here(false)));
-    let again = store.again(("U1", false), ("D1", &at(1)), reaction("wish"), NOW).await.unwrap();
+    let again = store.again(("U1", false), &MessageRef::new("D1", at(1)), reaction("wish"), NOW).await.unwrap();
     let RegenerateOutcome::Taken(again) = again else { panic!("{again:?}") };
     assert_eq!(store.edit(&edit(1, "two", 1), NOW).await, Ok(Changed::Nothing), "an earlier one that comes late");
     assert_eq!(waits_as(&store, again.inbox).await, "three");
@@ -229,7 +229,7 @@ async fn to_ask_again_concerns_nothing_that_is_under_way() {
     answered(&store, 1, "one", "a", 0).await;
     let second = say(&store, 2, "two").await;
     let begun = ask(&store, second).await;
-    let again = store.again(("U1", false), ("D1", &at(1)), reaction("wish"), NOW).await.unwrap();
+    let again = store.again(("U1", false), &MessageRef::new("D1", at(1)), reaction("wish"), NOW).await.unwrap();
     let RegenerateOutcome::Taken(again) = again else { panic!("{again:?}") };
     // A question that the turn under way answers along leaves that turn's window unchanged.
     assert!(matches!(store.begin(again.inbox, Hold::Along, NOW).await, Ok(BeginOutcome::Ask(_))));
@@ -251,7 +251,7 @@ async fn a_question_that_waits_is_not_asked_again_later_either() {
     let question = say(&store, 1, "one").await;
     let again = |ts: String| {
         let store = store.clone();
-        async move { store.again(("U1", false), ("D1", &ts), reaction("wish"), NOW).await.unwrap() }
+        async move { store.again(("U1", false), &MessageRef::new("D1", ts), reaction("wish"), NOW).await.unwrap() }
     };
     assert_eq!(again(at(1)).await, RegenerateOutcome::Waits);
     let open = ask(&store, question).await;
@@ -267,7 +267,8 @@ async fn what_is_asked_again_and_stopped_keeps_its_old_answer() {
     let home = home();
     let store = open(&home);
     answered(&store, 1, "one", "a", 0).await;
-    let Ok(RegenerateOutcome::Taken(again)) = store.again(("U1", false), ("D1", &at(1)), reaction("wish"), NOW).await
+    let Ok(RegenerateOutcome::Taken(again)) =
+        store.again(("U1", false), &MessageRef::new("D1", at(1)), reaction("wish"), NOW).await
     else {
         panic!()
     };
@@ -388,7 +389,7 @@ async fn of_several_messages_that_were_answered_together_only_the_one_goes() {
 
 /// Returns the questions that wait after one was asked again: their text, position and author.
 async fn asked_again(store: &Store, ts: &str, once: &str) -> Vec<(String, String, String)> {
-    let again = store.again(("U1", false), ("D1", ts), reaction(once), NOW).await.unwrap();
+    let again = store.again(("U1", false), &MessageRef::new("D1", ts), reaction(once), NOW).await.unwrap();
     let RegenerateOutcome::Taken(again) = again else { panic!("{again:?}") };
     let waiting = store.open_in(&again.key).await.unwrap();
     assert_eq!(waiting.last(), Some(&again), "the newest");
@@ -420,7 +421,7 @@ async fn of_several_that_are_asked_again_each_is_edited_and_deleted_as_its_own()
     let own = |number, user: &str, text: &str| (text.to_owned(), at(number), user.to_owned());
     let all = [own(1, "U1", "eins"), own(2, "U2", "a secret"), own(3, "U1", "drei")];
     assert_eq!(asked_again(&store, &at(3), "Ev9").await, all);
-    let before = store.again(("U1", false), ("D1", &at(3)), reaction("Ev9"), NOW).await;
+    let before = store.again(("U1", false), &MessageRef::new("D1", at(3)), reaction("Ev9"), NOW).await;
     assert_eq!(before, Ok(RegenerateOutcome::Before), "the same wish");
     deleted(&store, &at(2)).await;
     assert_eq!(number(&home, "SELECT count(*) FROM inbox WHERE message LIKE '%secret%'"), 0);
@@ -465,7 +466,7 @@ async fn a_question_is_asked_again_once_for_each_wish_and_by_those_who_may() {
     answered(&store, 1, "how much is left?", "a third", 1).await;
     let again = |actor, is_admin, ts: &str, once| {
         let (store, ts) = (store.clone(), ts.to_owned());
-        async move { store.again((actor, is_admin), ("D1", &ts), reaction(once), NOW).await.unwrap() }
+        async move { store.again((actor, is_admin), &MessageRef::new("D1", ts), reaction(once), NOW).await.unwrap() }
     };
     assert_eq!(again("U2", false, &at(1), "Ev10").await, RegenerateOutcome::NotTheirs, "somebody else's");
     assert_eq!(again("U1", false, "9.9", "Ev10").await, RegenerateOutcome::Nothing, "nothing is there");
@@ -486,9 +487,10 @@ async fn a_question_is_asked_again_once_for_each_wish_and_by_those_who_may() {
     store.record(open.turn, other, NOW).await.unwrap();
     store.finish(open.turn, vec![sent(0, Some("reply-2"))], vec![], NOW).await.unwrap();
     assert_eq!(again("U2", true, "reply-1", "Ev11").await, RegenerateOutcome::Before, "the same wish");
-    let button = |actor, ts| store.again((actor, false), ("D1", ts), RegenerateTrigger::Button, NOW);
-    assert_eq!(button("U1", "reply-1").await.unwrap(), RegenerateOutcome::Before, "it was asked again since");
-    assert_eq!(button("U2", "reply-1").await.unwrap(), RegenerateOutcome::NotTheirs);
+    let reply = MessageRef::new("D1", "reply-1");
+    let button = |actor| store.again((actor, false), &reply, RegenerateTrigger::Button, NOW);
+    assert_eq!(button("U1").await.unwrap(), RegenerateOutcome::Before, "it was asked again since");
+    assert_eq!(button("U2").await.unwrap(), RegenerateOutcome::NotTheirs);
     assert!(matches!(again("U1", false, "reply-1", "Ev13").await, RegenerateOutcome::Taken(_)), "another");
     // After the deletion it is gone in all its forms, and cannot be asked again.
     deleted(&store, &at(1)).await;

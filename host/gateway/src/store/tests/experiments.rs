@@ -160,8 +160,7 @@ pub(super) fn liked(user: &str, channel: &str, ts: &str) -> Reaction {
     Reaction {
         event_id: None,
         user: user.into(),
-        channel: channel.into(),
-        ts: ts.into(),
+        message: MessageRef::new(channel, ts),
         reaction: "+1".into(),
         author: ReactedAuthor::Unknown,
     }
