@@ -3,7 +3,7 @@
 
 use pmk_core::{Block, Guard, History, Message, Origin, Plan, Role, Transcript, message, testing::pairs_are_whole};
 use pmk_models::{
-    Meter, Model, ModelError, Request,
+    ErrorClass, Meter, Model, Request,
     anthropic::{Anthropic as Client, Config},
     http,
 };
@@ -161,7 +161,7 @@ async fn seed_002_without_the_guard_the_provider_refuses_the_session_for_ever() 
                 assert!(expected, "{oldest_kept}");
                 whole += 1;
             }
-            Err(ModelError::MalformedHistory { .. }) => {
+            Err(error) if error.class == ErrorClass::MalformedHistory => {
                 assert!(!expected, "{oldest_kept}");
                 torn += 1;
             }

@@ -29,7 +29,7 @@ use pmk_host::{
     store::{BeginOutcome, Hold, Outgoing, Receipts, Recorded, Sent, Store, TurnOutcome},
 };
 use pmk_knowledge::Library;
-use pmk_models::{Answer, Meter, Model, ModelError, Request, Stop, Usage};
+use pmk_models::{Answer, ErrorClass, Meter, Model, ModelError, Request, Stop, Usage};
 use pmk_policy::{Compiler, Layer, Policy, Runtime, RuntimeConfig, Settings, Stack};
 use pmk_system::clock::Clock;
 use tokio_util::sync::CancellationToken;
@@ -64,13 +64,8 @@ impl Model for Refusing {
         self.asked.lock().expect("not poisoned").push(Instant::now());
         if self.refusals.load(Ordering::Relaxed) > 0 {
             self.refusals.fetch_sub(1, Ordering::Relaxed);
-            let message = "prompt is too long".to_owned();
-            return Err(ModelError::Overflow {
-                observed_tokens: None,
-                allowed_tokens: None,
-                is_of_request: false,
-                message,
-            });
+            let class = ErrorClass::Overflow { observed_tokens: None, allowed_tokens: None, is_of_request: false };
+            return Err(ModelError::new(class, "prompt is too long"));
         }
         let blocks = vec![Block::Text { text: "recovered".into() }];
         Ok(Answer { blocks, stop: Stop::End, usage: Usage::default() })
@@ -146,7 +141,7 @@ async fn session(home: &Path) {
         escalation: None,
         case: None,
         report: TurnReport::of_command(open.inbound.event_id.clone(), open.inbound.key.clone(), "none"),
-        outturn: TurnOutcome::default(),
+        outcome: TurnOutcome::default(),
         keep_live: true,
         events: vec![],
         receipts: Receipts::default(),

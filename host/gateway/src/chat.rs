@@ -56,6 +56,11 @@ impl Inbound {
         (!is_elsewhere).then_some(&self.reply_to.channel)
     }
 
+    /// Returns which message it is.
+    pub fn message_ref(&self) -> MessageRef {
+        MessageRef::new(&self.reply_to.channel, &self.ts)
+    }
+
     /// Returns the thread that the message is in, or the one that begins with it.
     pub fn thread(&self) -> &str {
         match &self.reply_to.thread_ts {
@@ -110,6 +115,20 @@ pub(crate) fn after_command(text: &str) -> Option<&str> {
     signs.map(|sign| sign.to_ascii_lowercase()).eq(COMMAND.chars()).then_some(rest.trim_start())
 }
 
+/// Which message is meant. Messages of two channels may have the same timestamp.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageRef {
+    pub channel: String,
+    /// The front's id of the message.
+    pub ts: String,
+}
+
+impl MessageRef {
+    pub fn new(channel: impl Into<String>, ts: impl Into<String>) -> MessageRef {
+        MessageRef { channel: channel.into(), ts: ts.into() }
+    }
+}
+
 /// A change of a message after it was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -120,8 +139,7 @@ pub enum Change {
 /// A deleted message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deletion {
-    pub channel: String,
-    pub ts: String,
+    pub message: MessageRef,
     /// The conversation of the thread, if the message was in one, or began it, and it is known whose conversation that is.
     pub thread: Option<SessionKey>,
     /// Its author.
@@ -160,9 +178,7 @@ pub struct Reaction {
     /// The front's id of the event, if it has one; a redelivery has the same one.
     pub event_id: Option<String>,
     pub user: String,
-    pub channel: String,
-    /// The front's id of the message.
-    pub ts: String,
+    pub message: MessageRef,
     /// Slack's name of the emoji, or the emoji itself.
     pub reaction: String,
     pub author: ReactedAuthor,
@@ -192,11 +208,9 @@ pub struct Press {
     /// The front's id of the press; a redelivery has the same one.
     pub id: String,
     pub user: String,
-    pub channel: String,
+    pub message: MessageRef,
     /// The thread of the message, if it is in one.
     pub thread_ts: Option<String>,
-    /// The front's id of the message.
-    pub ts: String,
     pub choice: Choice,
 }
 
@@ -206,8 +220,7 @@ impl Press {
         Reaction {
             event_id: None,
             user: self.user.clone(),
-            channel: self.channel.clone(),
-            ts: self.ts.clone(),
+            message: self.message.clone(),
             reaction: self.choice.reaction().to_owned(),
             author: ReactedAuthor::Bot,
         }

@@ -174,12 +174,12 @@ impl FrontIntake {
             }
             VerdictOutcome::Shown(place, text) => {
                 // In a task of its own, because Slack waits for the acknowledgement meanwhile.
-                let (showing, ts) = (self.handler.clone(), reaction.ts.clone());
+                let (showing, ts) = (self.handler.clone(), reaction.message.ts.clone());
                 self.handler.services.tasks.spawn(async move { showing.show_result(&place, &ts, text).await });
                 true
             }
             VerdictOutcome::Unreadable(text) => {
-                let place = ReplyTo { channel: reaction.channel.clone(), thread_ts: None };
+                let place = ReplyTo { channel: reaction.message.channel.clone(), thread_ts: None };
                 self.handler.whisper(reaction.user.clone(), place, text);
                 true
             }
@@ -225,7 +225,7 @@ impl Intake for FrontIntake {
             // Most reactions have no meaning here.
             None => return Ok(()),
         };
-        if !self.handler.services.people.may(&reaction.user, action, Some(&reaction.channel)).is_allowed() {
+        if !self.handler.services.people.may(&reaction.user, action, Some(&reaction.message.channel)).is_allowed() {
             return Ok(());
         }
         let mut looks = Looks::at(&self.handler.services.store, &reaction).await?;
@@ -243,7 +243,7 @@ impl Intake for FrontIntake {
             Choice::Yes | Choice::No => Action::Judge,
             Choice::Again => Action::Again,
         };
-        if self.handler.services.people.may(&press.user, action, Some(&press.channel)).is_allowed() {
+        if self.handler.services.people.may(&press.user, action, Some(&press.message.channel)).is_allowed() {
             self.handler.services.store.press(&press).await?;
             self.pressed.notify_one();
         }

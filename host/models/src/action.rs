@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::ModelError;
+use super::{ErrorClass, ModelError};
 
 /// The gateway's action after a failure.
 ///
@@ -75,23 +75,20 @@ impl Action {
 impl ModelError {
     /// Whether every question fails in the same way until an operator does something.
     pub const fn is_for_operators(&self) -> bool {
-        matches!(self, ModelError::Auth { .. } | ModelError::Billing { .. } | ModelError::UnknownModel { .. })
+        matches!(self.class, ErrorClass::Auth | ErrorClass::Billing | ErrorClass::UnknownModel)
     }
 
     /// The action for this error.
     pub const fn action(&self) -> Action {
-        match self {
-            ModelError::Overflow { .. } => Action::Recover,
-            ModelError::MalformedHistory { .. } => Action::Repair,
-            ModelError::NoTools { .. } => Action::Fence,
-            ModelError::Overloaded { .. } | ModelError::Transport { .. } | ModelError::Timeout { .. } => Action::Retry,
-            ModelError::RateLimited { .. } => Action::Wait,
-            ModelError::Refused { .. }
-            | ModelError::Auth { .. }
-            | ModelError::Billing { .. }
-            | ModelError::UnknownModel { .. } => Action::Tell,
-            ModelError::Unexplained { .. } => Action::Probe,
-            ModelError::Other { .. } => Action::Fail,
+        match self.class {
+            ErrorClass::Overflow { .. } => Action::Recover,
+            ErrorClass::MalformedHistory => Action::Repair,
+            ErrorClass::NoTools => Action::Fence,
+            ErrorClass::Overloaded { .. } | ErrorClass::Transport | ErrorClass::Timeout => Action::Retry,
+            ErrorClass::RateLimited { .. } => Action::Wait,
+            ErrorClass::Refused | ErrorClass::Auth | ErrorClass::Billing | ErrorClass::UnknownModel => Action::Tell,
+            ErrorClass::Unexplained => Action::Probe,
+            ErrorClass::Other => Action::Fail,
         }
     }
 }

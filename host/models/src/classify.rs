@@ -23,7 +23,7 @@
 use std::time::Duration;
 
 use self::{body::ErrorBody, numbers::Named};
-use super::{Answer, ModelError, Stop, families, foreign};
+use super::{Answer, ErrorClass, ModelError, Stop, families, foreign};
 
 mod body;
 mod codes;
@@ -65,31 +65,8 @@ pub struct Failed<'a> {
 pub fn classify(failed: &Failed<'_>) -> ModelError {
     let is_refused = failed.status.is_some_and(|status| status >= 400);
     let said = if is_refused { ErrorBody::of_refusal(failed.body) } else { ErrorBody::read(failed.body) };
-    let report = Report::new(failed, &said);
-    let class = report.class();
-    let message = shown(failed.status.or(said.status), &said.told());
-    let retry_after = failed.retry_after.or(said.retry_after).or_else(|| wait::in_words(&report.words));
-    match class {
-        Class::Overflow(Named { observed, allowed }) => {
-            let (observed_tokens, allowed_tokens) =
-                (observed.or(said.observed_tokens), allowed.or(said.allowed_tokens));
-            let is_counted = observed_tokens.is_some() || allowed_tokens.is_some();
-            let is_of_request = !is_counted && report.is_of_request();
-            ModelError::Overflow { observed_tokens, allowed_tokens, is_of_request, message }
-        }
-        Class::RateLimited => ModelError::RateLimited { retry_after, message },
-        Class::Overloaded => ModelError::Overloaded { retry_after, message },
-        Class::Auth => ModelError::Auth { message },
-        Class::Billing => ModelError::Billing { message },
-        Class::MalformedHistory => ModelError::MalformedHistory { message },
-        Class::NoTools => ModelError::NoTools { message },
-        Class::UnknownModel => ModelError::UnknownModel { message },
-        Class::Refused => ModelError::Refused { message },
-        Class::Transport => ModelError::Transport { message },
-        Class::Timeout => ModelError::Timeout { message },
-        Class::Unexplained => ModelError::Unexplained { message },
-        Class::Other => ModelError::Other { message },
-    }
+    let class = Report::new(failed, &said).class();
+    ModelError::new(class, shown(failed.status.or(said.status), &said.told()))
 }
 
 /// Classifies what was received instead of an answer, with a status that says nothing.
@@ -111,7 +88,7 @@ pub(crate) fn words_in_place_of_an_answer(received: &str) -> Option<String> {
 /// Checks an answer: an empty one to a prompt that fills the window is an overflow that the provider did not report.
 ///
 /// # Errors
-/// [`ModelError::Overflow`] instead of such an answer.
+/// [`ErrorClass::Overflow`] instead of such an answer.
 pub(crate) fn accept(answer: Answer, window: u64) -> Result<Answer, ModelError> {
     let prompt = answer.usage.prompt_tokens();
     let cut = match answer.stop {
@@ -122,51 +99,34 @@ pub(crate) fn accept(answer: Answer, window: u64) -> Result<Answer, ModelError> 
     if !cut || !answer.blocks.is_empty() {
         return Ok(answer);
     }
-    Err(ModelError::Overflow {
-        observed_tokens: (prompt > 0).then_some(prompt),
-        allowed_tokens: None,
-        is_of_request: false,
-        message: format!("no room was left for an answer after a prompt of {prompt} tokens"),
-    })
+    let observed_tokens = (prompt > 0).then_some(prompt);
+    let class = ErrorClass::Overflow { observed_tokens, allowed_tokens: None, is_of_request: false };
+    Err(ModelError::new(class, format!("no room was left for an answer after a prompt of {prompt} tokens")))
 }
 
 /// Whether a server refuses `max_tokens` and asks for `max_completion_tokens` in its place.
 pub(crate) fn wants_max_completion_tokens(error: &ModelError) -> bool {
-    matches!(error, ModelError::Other { message } | ModelError::Unexplained { message }
-        if words::WANTS_MAX_COMPLETION_TOKENS.is_match(&comparable(message)))
+    matches!(error.class, ErrorClass::Other | ErrorClass::Unexplained)
+        && words::WANTS_MAX_COMPLETION_TOKENS.is_match(&comparable(&error.message))
 }
 
 /// How many tokens a refused request for `asked` tokens of answer may have been allowed to ask for: the largest such
 /// number in the refusal, if that may be about the answer.
 pub(crate) fn fewer_tokens(error: &ModelError, asked: u32) -> Option<u32> {
-    let message = match error {
-        ModelError::Other { message } | ModelError::Unexplained { message } => message,
+    let may_be_about_the_answer = match error.class {
+        ErrorClass::Other | ErrorClass::Unexplained => true,
         // What there was too much of is what was asked for, and not the prompt.
-        ModelError::Overflow { observed_tokens, message, .. } if *observed_tokens == Some(asked.into()) => message,
-        _ => return None,
+        ErrorClass::Overflow { observed_tokens, .. } => observed_tokens == Some(asked.into()),
+        _ => false,
     };
-    numbers::alone(message).filter(|number| (MIN_ANSWER_TOKENS..asked).contains(number)).max()
+    if !may_be_about_the_answer {
+        return None;
+    }
+    numbers::alone(&error.message).filter(|number| (MIN_ANSWER_TOKENS..asked).contains(number)).max()
 }
 
 fn fills(prompt: u64, window: u64) -> bool {
     window > 0 && u128::from(prompt) * 100 >= u128::from(window) * u128::from(FULL_PERCENT)
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Class {
-    Overflow(Named),
-    RateLimited,
-    Overloaded,
-    Auth,
-    Billing,
-    MalformedHistory,
-    NoTools,
-    UnknownModel,
-    Refused,
-    Transport,
-    Timeout,
-    Unexplained,
-    Other,
 }
 
 /// How far the text of a body can be taken for a provider's error.
@@ -209,7 +169,7 @@ impl<'a> Report<'a> {
         Report { failed, said, words, status: status(failed.status, said), origin }
     }
 
-    fn class(&self) -> Class {
+    fn class(&self) -> ErrorClass {
         self.typed()
             .or_else(|| self.named_size())
             .or_else(|| self.malformed_history())
@@ -222,10 +182,10 @@ impl<'a> Report<'a> {
             .or_else(|| self.without_status())
             .or_else(|| self.not_found())
             .or_else(|| self.unexplained())
-            .unwrap_or(Class::Other)
+            .unwrap_or(ErrorClass::Other)
     }
 
-    fn typed(&self) -> Option<Class> {
+    fn typed(&self) -> Option<ErrorClass> {
         let means = |meaning| self.said.codes.iter().any(|code| codes::meaning(code) == Some(meaning));
         if means(codes::Meaning::Overflow) && self.may_overflow() {
             return Some(self.overflow());
@@ -233,65 +193,65 @@ impl<'a> Report<'a> {
         if means(codes::Meaning::Refusal) {
             let of_size = words::TOO_LONG_FOR_A_FILTER.is_match(&self.codes_and_words());
             let declines = words::REFUSAL.is_match(&self.words) || self.said.codes.iter().any(|code| code == "refusal");
-            return Some(if of_size && !declines { self.overflow() } else { Class::Refused });
+            return Some(if of_size && !declines { self.overflow() } else { ErrorClass::Refused });
         }
         None
     }
 
-    fn named_size(&self) -> Option<Class> {
+    fn named_size(&self) -> Option<ErrorClass> {
         if self.origin == Origin::Prose || !self.may_overflow() {
             return None;
         }
         if let Some(named) = numbers::beyond_a_minute(&self.words) {
-            return Some(Class::Overflow(named));
+            return Some(self.overflow_of(named));
         }
         // Neither a status of 402 nor a policy violation is about size, however large the numbers.
         let is_vetoed = self.status == Some(402) || words::REFUSAL.is_match(&self.words);
         let named = numbers::in_words(&self.words);
-        (!is_vetoed && named.is_exceeded() && self.says_overflow()).then_some(Class::Overflow(named))
+        (!is_vetoed && named.is_exceeded() && self.says_overflow()).then(|| self.overflow_of(named))
     }
 
-    fn by_status(&self) -> Option<Class> {
+    fn by_status(&self) -> Option<ErrorClass> {
         let says = |words: &regex::RegexSet| words.is_match(&self.words);
         match self.status? {
-            402 => Some(Class::Billing),
-            401 => Some(Class::Auth),
-            403 if says(&words::BILLING) => Some(Class::Billing),
-            403 if says(&words::REFUSAL) => Some(Class::Refused),
-            403 => Some(Class::Auth),
-            408 => Some(Class::Timeout),
+            402 => Some(ErrorClass::Billing),
+            401 => Some(ErrorClass::Auth),
+            403 if says(&words::BILLING) => Some(ErrorClass::Billing),
+            403 if says(&words::REFUSAL) => Some(ErrorClass::Refused),
+            403 => Some(ErrorClass::Auth),
+            408 => Some(ErrorClass::Timeout),
             // Where a wait is named, waiting helps, and more money is not needed.
             429 if says(&words::BILLING) && self.said.retry_after.is_none() && self.failed.retry_after.is_none() => {
-                Some(Class::Billing)
+                Some(ErrorClass::Billing)
             }
-            429 => Some(Class::RateLimited),
+            429 => Some(self.rate_limited()),
             500 if self.is_llama_cpp_s() => Some(self.overflow()),
-            500.. => Some(Class::Overloaded),
+            500.. => Some(self.overloaded()),
             _ => None,
         }
     }
 
-    fn by_words(&self) -> Option<Class> {
+    fn by_words(&self) -> Option<ErrorClass> {
         if self.origin == Origin::Prose {
             return None;
         }
         let says = |words: &regex::RegexSet| words.is_match(&self.words);
         if says(&words::BILLING) {
-            Some(Class::Billing)
+            Some(ErrorClass::Billing)
         } else if says(&words::RATE_LIMIT) {
-            Some(Class::RateLimited)
+            Some(self.rate_limited())
         } else if words::TOO_LONG_FOR_A_FILTER.is_match(&self.words) {
             Some(self.overflow())
         } else if says(&words::REFUSAL) {
-            Some(Class::Refused)
+            Some(ErrorClass::Refused)
         } else if says(&words::AUTH) {
-            Some(Class::Auth)
+            Some(ErrorClass::Auth)
         } else {
             None
         }
     }
 
-    fn explicit_overflow(&self) -> Option<Class> {
+    fn explicit_overflow(&self) -> Option<ErrorClass> {
         if self.origin == Origin::Prose || !self.may_overflow() || words::NO_OVERFLOW.is_match(&self.codes_and_words())
         {
             return None;
@@ -322,24 +282,24 @@ impl<'a> Report<'a> {
                 && numbers::in_words(&self.words).is_exceeded())
     }
 
-    fn silent_overflow(&self) -> Option<Class> {
+    fn silent_overflow(&self) -> Option<ErrorClass> {
         let cut = self.said.codes.iter().any(|code| matches!(code.as_str(), "length" | "max_tokens"));
         let known = || families::window(self.said.model.as_deref()?);
         let (prompt, window) = (self.said.prompt_tokens?, self.failed.window.or_else(known)?);
         (cut && self.said.output_tokens == Some(0) && fills(prompt, window))
-            .then_some(Class::Overflow(Named { observed: Some(prompt), allowed: None }))
+            .then(|| self.overflow_of(Named { observed: Some(prompt), allowed: None }))
     }
 
-    fn without_status(&self) -> Option<Class> {
+    fn without_status(&self) -> Option<ErrorClass> {
         if self.status.is_some() || self.origin == Origin::Prose {
             return None;
         }
         if words::OVERLOADED.is_match(&self.words) {
-            Some(Class::Overloaded)
+            Some(self.overloaded())
         } else if words::TIMEOUT.is_match(&self.words) {
-            Some(Class::Timeout)
+            Some(ErrorClass::Timeout)
         } else if words::TRANSPORT.is_match(&self.words) {
-            Some(Class::Transport)
+            Some(ErrorClass::Transport)
         } else {
             None
         }
@@ -371,8 +331,29 @@ impl<'a> Report<'a> {
         }
     }
 
-    fn overflow(&self) -> Class {
-        Class::Overflow(numbers::in_words(&self.words))
+    fn overflow(&self) -> ErrorClass {
+        self.overflow_of(numbers::in_words(&self.words))
+    }
+
+    /// An overflow with these numbers, or with those that have fields of their own in the body.
+    fn overflow_of(&self, named: Named) -> ErrorClass {
+        let observed_tokens = named.observed.or(self.said.observed_tokens);
+        let allowed_tokens = named.allowed.or(self.said.allowed_tokens);
+        let is_counted = observed_tokens.is_some() || allowed_tokens.is_some();
+        let is_of_request = !is_counted && self.is_of_request();
+        ErrorClass::Overflow { observed_tokens, allowed_tokens, is_of_request }
+    }
+
+    fn rate_limited(&self) -> ErrorClass {
+        ErrorClass::RateLimited { retry_after: self.retry_after() }
+    }
+
+    fn overloaded(&self) -> ErrorClass {
+        ErrorClass::Overloaded { retry_after: self.retry_after() }
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        self.failed.retry_after.or(self.said.retry_after).or_else(|| wait::in_words(&self.words))
     }
 
     fn codes_and_words(&self) -> String {

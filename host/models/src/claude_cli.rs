@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::events::Transcript;
 use super::{
-    Answer, Meter, Model, ModelError, Request, classify,
+    Answer, ErrorClass, Meter, Model, ModelError, Request, classify,
     families::{self, Family},
 };
 
@@ -203,7 +203,7 @@ impl ClaudeCli {
             };
             let said = pmk_core::text::head(&said, MAX_SHOWN_CHARS);
             let program = self.config.program.to_string_lossy();
-            Err(ModelError::Other { message: format!("`{program}` ended without a result ({how}): {said}") })
+            Err(ModelError::new(ErrorClass::Other, format!("`{program}` ended without a result ({how}): {said}")))
         });
         answered.and_then(|answer| classify::accept(answer, self.window()))
     }
@@ -220,7 +220,7 @@ impl ClaudeCli {
             }
             _ => "",
         };
-        ModelError::Other { message: format!("{error}{hint}") }
+        ModelError::new(ErrorClass::Other, format!("{error}{hint}"))
     }
 
     /// `claude` would read a file in its working directory.
@@ -231,15 +231,12 @@ impl ClaudeCli {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
             Ok(fs::read_dir(directory)?.next().is_none())
         };
-        match is_empty() {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(ModelError::Other {
-                message: format!("`{}` must be empty for `claude` to run in; empty it", directory.display()),
-            }),
-            Err(error) => {
-                Err(ModelError::Other { message: format!("`{}` cannot be used: {error}", directory.display()) })
-            }
-        }
+        let why = match is_empty() {
+            Ok(true) => return Ok(()),
+            Ok(false) => format!("`{}` must be empty for `claude` to run in; empty it", directory.display()),
+            Err(error) => format!("`{}` cannot be used: {error}", directory.display()),
+        };
+        Err(ModelError::new(ErrorClass::Other, why))
     }
 }
 
@@ -302,7 +299,7 @@ impl Model for ClaudeCli {
                 "the system prompt has {} bytes; `claude` accepts at most {MAX_SYSTEM_BYTES}",
                 request.system.len()
             );
-            return Err(ModelError::Other { message });
+            return Err(ModelError::new(ErrorClass::Other, message));
         }
         self.prepare_directory()?;
         let deadline = Instant::now() + self.config.call_timeout;
@@ -317,7 +314,7 @@ impl Model for ClaudeCli {
             .notify(|error, wait| {
                 tracing::warn!(
                     model = self.config.model,
-                    class = error.class(),
+                    class = error.class.name(),
                     wait_ms = wait.as_millis() as u64,
                     "the model call failed, retrying: {error}"
                 );

@@ -25,7 +25,7 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::time::timeout;
 
 use super::{
-    Answer, Listener, Meter, ModelError, OpenError, Usage,
+    Answer, ErrorClass, Listener, Meter, ModelError, OpenError, Usage,
     classify::{self, Failed},
     foreign,
     sse::{Decoder, Event},
@@ -228,7 +228,7 @@ impl Endpoint {
             .notify(|failure, wait| {
                 tracing::warn!(
                     host = self.url.host_str(),
-                    class = failure.error.class(),
+                    class = failure.error.class.name(),
                     wait_ms = wait.as_millis() as u64,
                     "the model call failed, retrying: {}",
                     failure.error
@@ -279,7 +279,7 @@ impl Endpoint {
                             Ok(None) | Err(_) => {}
                         }
                     }
-                    break ModelError::Transport { message: "the stream ended before the answer did".to_owned() };
+                    break ModelError::new(ErrorClass::Transport, "the stream ended before the answer did");
                 }
                 Err(error) => break error,
             };
@@ -294,7 +294,7 @@ impl Endpoint {
                 document.extend_from_slice(&chunk);
             } else {
                 let message = format!("`{}` sent {MAX_DOCUMENT_BYTES} bytes without an answer", self.url);
-                return Err(Failure::final_one(ModelError::Other { message }));
+                return Err(Failure::final_one(ModelError::new(ErrorClass::Other, message)));
             }
             if let Some(listener) = heard_by {
                 listener.hear(&assembly.text());
@@ -327,7 +327,8 @@ impl Endpoint {
             let said = || classify::classify(&Failed { provider, body: document, ..Failed::default() });
             return match assembly.whole(document) {
                 Ok(Some(answer)) => Ok(answer),
-                Ok(None) | Err(ModelError::Transport { .. }) => Err(Failure::refused(said())),
+                Ok(None) => Err(Failure::refused(said())),
+                Err(error) if error.class == ErrorClass::Transport => Err(Failure::refused(said())),
                 Err(error) => Err(Failure::refused(error)),
             };
         }
@@ -368,7 +369,7 @@ impl Endpoint {
     async fn in_time<T>(&self, step: impl Future<Output = reqwest::Result<T>>) -> Result<T, ModelError> {
         match timeout(self.limits.idle_timeout, step).await {
             Ok(Ok(done)) => Ok(done),
-            Ok(Err(error)) => Err(ModelError::Transport { message: chain(&error.without_url()) }),
+            Ok(Err(error)) => Err(ModelError::new(ErrorClass::Transport, chain(&error.without_url()))),
             Err(_) => Err(ModelError::silent_for(self.limits.idle_timeout)),
         }
     }
@@ -388,7 +389,7 @@ impl<A: Assemble> Drop for Metered<'_, A> {
 
 /// Processes a chunk; returns the answer when it is complete.
 fn take(assembly: &mut impl Assemble, decoder: &mut Decoder, chunk: &[u8]) -> Result<Option<Answer>, ModelError> {
-    let events = decoder.push(chunk).map_err(|error| ModelError::Transport { message: error.to_string() })?;
+    let events = decoder.push(chunk).map_err(|error| ModelError::new(ErrorClass::Transport, error.to_string()))?;
     for event in &events {
         if let Some(answer) = assembly.apply(event)? {
             return Ok(Some(answer));
@@ -434,14 +435,15 @@ impl Failure {
 
     /// Nothing, or only part of the response, was received before the answer began. A timeout is not retried.
     fn before_the_answer(error: ModelError) -> Self {
-        use ModelError::{Overloaded, RateLimited, Transport};
-        let again = Again::later_if(matches!(error, RateLimited { .. } | Overloaded { .. } | Transport { .. }));
+        use ErrorClass::{Overloaded, RateLimited, Transport};
+        let again = Again::later_if(matches!(error.class, RateLimited { .. } | Overloaded { .. } | Transport));
         Failure { error, again }
     }
 
     /// The answer had begun and was paid for; only an error that the provider reports is a reason to pay again.
     fn within_the_answer(error: ModelError) -> Self {
-        let again = Again::later_if(matches!(error, ModelError::RateLimited { .. } | ModelError::Overloaded { .. }));
+        let again =
+            Again::later_if(matches!(error.class, ErrorClass::RateLimited { .. } | ErrorClass::Overloaded { .. }));
         Failure { error, again }
     }
 
@@ -452,35 +454,29 @@ impl Failure {
 
     /// The connection was lost in the middle of an answer. This is retried once.
     fn broken_off(error: ModelError) -> Self {
-        let again = if matches!(error, ModelError::Transport { .. }) { Again::Once } else { Again::Never };
+        let again = if error.class == ErrorClass::Transport { Again::Once } else { Again::Never };
         Failure { error, again }
     }
 
     /// A proxy on the way has answered, or whatever is at a wrong address: that says nothing about the request.
     fn elsewhere(message: String) -> Self {
-        Failure::final_one(ModelError::Transport { message })
+        Failure::final_one(ModelError::new(ErrorClass::Transport, message))
     }
 
     /// Adds the server's words to the error of a stream that was not understood.
     fn saying(mut self, words: Option<&str>) -> Self {
         let Some(words) = words else { return self };
-        self.error = match self.error {
-            ModelError::Transport { message } if !message.contains(words) => {
-                ModelError::Transport { message: format!("{message}; the server said: {words}") }
-            }
-            ModelError::Timeout { message } if !message.contains(words) => {
-                ModelError::Timeout { message: format!("{message}; the server said: {words}") }
-            }
-            error => error,
-        };
+        let ModelError { class, message } = &self.error;
+        if matches!(class, ErrorClass::Transport | ErrorClass::Timeout) && !message.contains(words) {
+            self.error = ModelError::new(*class, format!("{message}; the server said: {words}"));
+        }
         self
     }
 
     /// Removes secrets from the error's text.
     fn without(mut self, secrets: &[SecretString]) -> Self {
         for secret in secrets.iter().map(ExposeSecret::expose_secret).filter(|secret| !secret.is_empty()) {
-            let words = self.error.words_mut();
-            *words = without(words, secret);
+            self.error.message = without(&self.error.message, secret);
         }
         self
     }
@@ -525,7 +521,7 @@ mod tests {
     use super::*;
 
     fn shown(words: &str, key: &str) -> ModelError {
-        let failure = Failure::refused(ModelError::Other { message: words.to_owned() });
+        let failure = Failure::refused(ModelError::new(ErrorClass::Other, words));
         failure.without(&[SecretString::from(key)]).error
     }
 
@@ -541,7 +537,7 @@ mod tests {
             ("the key sk-…", "sk-123456789", "the key sk-…"),
             ("the key sk-12345678", "sk-123456789", "the key sk-12345678"),
         ] {
-            assert_eq!(shown(words, key), ModelError::Other { message: expected.into() });
+            assert_eq!(shown(words, key), ModelError::new(ErrorClass::Other, expected));
         }
     }
 

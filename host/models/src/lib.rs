@@ -7,22 +7,19 @@
 
 #![deny(missing_docs)]
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use jiff::SignedDuration;
 use pmk_core::{Block, Message, text};
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 mod action;
 pub mod anthropic;
 pub mod classify;
 pub mod claude_cli;
 mod counts;
+mod error;
 mod families;
 mod foreign;
 #[cfg(test)]
@@ -40,6 +37,7 @@ mod tool_ids;
 pub mod windows;
 
 pub use action::Action;
+pub use error::{ErrorClass, ModelError};
 pub use images::Images;
 pub use open::{Environment, ModelSpec, Provider, open};
 pub use open_error::OpenError;
@@ -152,159 +150,6 @@ impl Answer {
     }
 }
 
-/// Why there is no answer.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum ModelError {
-    /// The prompt is too long. The numbers are the provider's; where it adds the room for the answer to the prompt,
-    /// `observed_tokens` includes it.
-    #[error("the prompt is too long: {message}")]
-    Overflow {
-        /// The size of the prompt, if stated.
-        observed_tokens: Option<u64>,
-        /// The maximum size, if stated.
-        allowed_tokens: Option<u64>,
-        /// Whether the provider says that the request is too large, without mentioning the prompt; images may be the
-        /// cause.
-        is_of_request: bool,
-        /// The provider's words or ours, on one line.
-        message: String,
-    },
-    /// Too many requests or tokens per time: waiting helps.
-    #[error("rate limited: {message}")]
-    RateLimited {
-        /// The wait that the provider asks for.
-        retry_after: Option<Duration>,
-        /// The provider's words or ours, on one line.
-        message: String,
-    },
-    /// The provider cannot answer now: an internal error, or overload.
-    #[error("the provider is overloaded: {message}")]
-    Overloaded {
-        /// The wait that the provider asks for.
-        retry_after: Option<Duration>,
-        /// The provider's words or ours, on one line.
-        message: String,
-    },
-    /// The key or the login is wrong, missing or lacks permission.
-    #[error("the provider does not accept the credentials: {message}")]
-    Auth {
-        /// The provider's words or ours, on one line.
-        message: String,
-    },
-    /// No money is left, or a spending limit is reached: waiting does not help.
-    #[error("the provider refuses for billing reasons: {message}")]
-    Billing {
-        /// The provider's words or ours, on one line.
-        message: String,
-    },
-    /// The request's tool calls and results do not match.
-    #[error("the provider does not accept the history: {message}")]
-    MalformedHistory {
-        /// The provider's words or ours, on one line.
-        message: String,
-    },
-    /// The server does not support tools, or is not configured for them.
-    #[error("the server does not accept tools: {message}")]
-    NoTools {
-        /// The provider's words or ours, on one line.
-        message: String,
-    },
-    /// The server does not know the model, or there is nothing at its address.
-    #[error("the server does not know the model: {message}")]
-    UnknownModel {
-        /// The provider's words or ours, on one line.
-        message: String,
-    },
-    /// The model declined to answer.
-    #[error("the model refused to answer: {message}")]
-    Refused {
-        /// The provider's words or ours, on one line.
-        message: String,
-    },
-    /// The connection failed, or it broke or delivered invalid data before the answer was complete.
-    #[error("the connection failed: {message}")]
-    Transport {
-        /// The provider's words or ours, on one line.
-        message: String,
-    },
-    /// The gateway's time limit was reached, or the provider reports a timeout.
-    #[error("no answer in time: {message}")]
-    Timeout {
-        /// The provider's words or ours, on one line.
-        message: String,
-    },
-    /// The request was refused for an unknown reason: the provider's message is not recognised, or there is none.
-    #[error("the provider refuses the request: {message}")]
-    Unexplained {
-        /// The provider's words or ours, on one line.
-        message: String,
-    },
-    /// The request was refused for a known reason other than these, or the model could not be asked.
-    #[error("{message}")]
-    Other {
-        /// The provider's words or ours, on one line.
-        message: String,
-    },
-}
-
-impl ModelError {
-    /// The gateway's time limit for a whole call was reached, whatever had arrived of the answer.
-    pub fn not_done_within(limit: Duration) -> Self {
-        ModelError::Timeout { message: format!("the answer was not complete within {:.1} s", limit.as_secs_f64()) }
-    }
-
-    /// The gateway's time limit for silence was reached.
-    pub fn silent_for(limit: Duration) -> Self {
-        ModelError::Timeout { message: format!("nothing arrived within {:.1} s", limit.as_secs_f64()) }
-    }
-
-    /// The wait that the provider asks for.
-    pub const fn retry_after(&self) -> Option<Duration> {
-        match self {
-            ModelError::RateLimited { retry_after, .. } | ModelError::Overloaded { retry_after, .. } => *retry_after,
-            _ => None,
-        }
-    }
-
-    /// The message, which is the provider's or ours.
-    pub(crate) const fn words_mut(&mut self) -> &mut String {
-        match self {
-            ModelError::Overflow { message, .. }
-            | ModelError::RateLimited { message, .. }
-            | ModelError::Overloaded { message, .. }
-            | ModelError::Auth { message }
-            | ModelError::Billing { message }
-            | ModelError::MalformedHistory { message }
-            | ModelError::NoTools { message }
-            | ModelError::UnknownModel { message }
-            | ModelError::Refused { message }
-            | ModelError::Transport { message }
-            | ModelError::Timeout { message }
-            | ModelError::Unexplained { message }
-            | ModelError::Other { message } => message,
-        }
-    }
-
-    /// The name of the class in the ledger and in `model explain`.
-    pub fn class(&self) -> &'static str {
-        match self {
-            ModelError::Overflow { .. } => "context_overflow",
-            ModelError::RateLimited { .. } => "rate_limited",
-            ModelError::Overloaded { .. } => "overloaded",
-            ModelError::Auth { .. } => "auth",
-            ModelError::Billing { .. } => "billing",
-            ModelError::MalformedHistory { .. } => "malformed_history",
-            ModelError::NoTools { .. } => "no_tools",
-            ModelError::UnknownModel { .. } => "unknown_model",
-            ModelError::Refused { .. } => "refused",
-            ModelError::Transport { .. } => "transport",
-            ModelError::Timeout { .. } => "timeout",
-            ModelError::Unexplained { .. } => "unexplained",
-            ModelError::Other { .. } => "other",
-        }
-    }
-}
-
 /// Receives an answer while it is generated.
 pub trait Listener: Send + Sync {
     /// Called with the text so far. If the answer starts over, the text received before is void.
@@ -346,7 +191,7 @@ pub trait Model: Send + Sync {
     /// Sends a request. Waits and retries happen within, where they help; the meter counts what all of it costs.
     ///
     /// # Errors
-    /// [`ModelError`] says what kind of failure it was.
+    /// The [`ErrorClass`] says what kind of failure it was.
     async fn ask(&self, request: &Request, meter: &Meter) -> Result<Answer, ModelError>;
 
     /// As [`ask`](Model::ask); the listener receives the growing text, if the model supports that.

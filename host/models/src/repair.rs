@@ -8,7 +8,7 @@ use super::Request;
 
 /// The same request without what no provider accepts: calls without a result, results without a call, empty messages,
 /// answers before the first question or after the last. For one retry after
-/// [`ModelError::MalformedHistory`](super::ModelError::MalformedHistory).
+/// [`ErrorClass::MalformedHistory`](super::ErrorClass::MalformedHistory).
 ///
 /// `None` where that changes nothing, or leaves nothing to answer: a retry would fail again.
 pub fn repair(request: &Request) -> Option<Request> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use pmk_core::{Block, text, tokens};
 
-use super::{Answer, Meter, Model, ModelError, Request, Stop, Usage};
+use super::{Answer, ErrorClass, Meter, Model, ModelError, Request, Stop, Usage};
 
 mod passing;
 mod quote;
@@ -100,12 +100,9 @@ impl Sim {
         let window = self.config.window;
         let prompt = self.count(request);
         if prompt > window {
-            return Err(ModelError::Overflow {
-                observed_tokens: Some(prompt),
-                allowed_tokens: Some(window),
-                is_of_request: false,
-                message: format!("prompt is too long: {prompt} tokens > {window} maximum"),
-            });
+            let (observed_tokens, allowed_tokens) = (Some(prompt), Some(window));
+            let class = ErrorClass::Overflow { observed_tokens, allowed_tokens, is_of_request: false };
+            return Err(ModelError::new(class, format!("prompt is too long: {prompt} tokens > {window} maximum")));
         }
         let whole = talk::reply(&request.messages);
         let room = u64::from(request.max_answer_tokens).min(window - prompt);

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use pmk_core::{Block, Role, testing::pairs_are_whole, tokens};
 use pmk_models::{
-    Answer, Meter, Model, ModelError, Request, Stop, Tool, Usage,
+    Answer, ErrorClass, Meter, Model, ModelError, Request, Stop, Tool, Usage,
     classify::{Failed, classify},
 };
 use serde_json::json;
@@ -211,7 +211,7 @@ impl Model for WorldsModel {
         asked.iter().for_each(|&number| world.witness.settle(number));
         world.witness.settle_replies(last(request));
         if world.is_hit(Harm::OffModel) {
-            return Err(ModelError::Transport { message: "no route to the model".to_owned() });
+            return Err(ModelError::new(ErrorClass::Transport, "no route to the model"));
         }
         if world.strikes(Trouble::ModelBusy) {
             return Err(self.failed(Some(529), r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#));
@@ -227,14 +227,14 @@ impl Model for WorldsModel {
         };
         if world.strikes(Trouble::ModelBreaksOff) {
             charge();
-            return Err(ModelError::Transport { message: "the stream ended early".to_owned() });
+            return Err(ModelError::new(ErrorClass::Transport, "the stream ended early"));
         }
         if world.strikes(Trouble::ModelRiddle) {
             return Err(self.failed(Some(422), "<html>the oracle turns away</html>"));
         }
         if world.strikes(Trouble::ModelDeclines) {
             charge();
-            return Err(ModelError::Refused { message: "no".to_owned() });
+            return Err(ModelError::new(ErrorClass::Refused, "no"));
         }
         let is_silent = counted > most && setting.overflow == Overflow::Silence;
         if counted > most && !is_silent {

@@ -8,7 +8,7 @@ use std::{
 
 use pmk_core::{Block, Message, message};
 use pmk_models::{
-    Answer, Meter, Model, ModelError, Request, Stop, Usage,
+    Answer, ErrorClass, Meter, Model, ModelError, Request, Stop, Usage,
     claude_cli::{ClaudeCli, Config},
 };
 use pmk_stand_ins::{
@@ -129,9 +129,9 @@ async fn every_failure_of_the_api_has_its_class() {
     ] {
         let stage = stage(script);
         let error = stage.ask().await.expect_err(script);
-        assert_eq!((error.class(), stage.calls().len()), (class, expected_calls), "{script}: {error}");
+        assert_eq!((error.class.name(), stage.calls().len()), (class, expected_calls), "{script}: {error}");
         if script == "failure 400" {
-            let ModelError::Overflow { observed_tokens, allowed_tokens, .. } = error else { panic!("{error}") };
+            let ErrorClass::Overflow { observed_tokens, allowed_tokens, .. } = error.class else { panic!("{error}") };
             assert_eq!((observed_tokens, allowed_tokens), (Some(350_000), Some(200_000)));
         }
     }

@@ -104,6 +104,6 @@ async fn its_failures_have_their_class() {
             server.push(Behaviour::error(status, code, message));
         }
         let error = ask(&program, &server, home.path()).await.expect_err(message);
-        assert_eq!(error.class(), class, "{error}");
+        assert_eq!(error.class.name(), class, "{error}");
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use clap::{Args, Subcommand};
 use pmk_models::{
-    Action, ModelError, ModelSpec,
+    Action, ErrorClass, ModelError, ModelSpec,
     classify::{Failed, classify},
     windows,
 };
@@ -125,12 +125,12 @@ struct Verdict {
 
 impl Verdict {
     fn of(error: &ModelError) -> Self {
-        let (observed_tokens, limit_tokens) = match error {
-            ModelError::Overflow { observed_tokens, allowed_tokens, .. } => (*observed_tokens, *allowed_tokens),
+        let (observed_tokens, limit_tokens) = match error.class {
+            ErrorClass::Overflow { observed_tokens, allowed_tokens, .. } => (observed_tokens, allowed_tokens),
             _ => (None, None),
         };
         let retry_after_ms = error.retry_after().map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
-        Verdict { class: error.class(), observed_tokens, limit_tokens, retry_after_ms, action: error.action() }
+        Verdict { class: error.class.name(), observed_tokens, limit_tokens, retry_after_ms, action: error.action() }
     }
 }
 

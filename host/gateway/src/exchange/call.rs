@@ -3,7 +3,7 @@
 mod images;
 mod tools;
 
-use pmk_models::{Action, Answer, ModelError, Request, Stop};
+use pmk_models::{Action, Answer, ErrorClass, ModelError, Request, Stop};
 
 use super::{
     Exchange, Ports, Sent, invariants,
@@ -65,7 +65,7 @@ pub(crate) async fn call(ports: &dyn Ports, exchange: &mut Exchange) -> Result<C
         if !recover::recover(ports, exchange, &mut recovery, cause).await? {
             return Ok(match outcome {
                 Ok(nothing) => CallOutcome::Answer(nothing),
-                Err(ModelError::Overflow { .. }) => too_long(exchange),
+                Err(error) if matches!(error.class, ErrorClass::Overflow { .. }) => too_long(exchange),
                 Err(error) => failed(exchange, error),
             });
         }
@@ -123,32 +123,33 @@ async fn try_out(ports: &dyn Ports, exchange: &mut Exchange, request: Request) -
 /// provider's own count, much smaller than requests that the model has answered: believing it would keep every
 /// conversation below that size. Something else was wrong, and the provider did not say what.
 fn believed(ports: &dyn Ports, exchange: &Exchange, error: ModelError) -> ModelError {
-    match error {
-        ModelError::Overflow { observed_tokens, allowed_tokens: None, message, .. }
+    match error.class {
+        ErrorClass::Overflow { observed_tokens, allowed_tokens: None, .. }
             if exchange.below.is_none()
                 && !ports
                     .calibration()
                     .may_be_too_large(exchange.estimate().max(observed_tokens.unwrap_or(0)), Source::Unexplained) =>
         {
+            let message = error.message;
             tracing::warn!(session = exchange.key, message, "ignoring a refusal of a small prompt as too long");
-            ModelError::Unexplained { message }
+            ModelError::new(ErrorClass::Unexplained, message)
         }
-        error => error,
+        _ => error,
     }
 }
 
 /// Returns what a refusal as too long says about the size.
 pub(crate) fn refusal(error: &ModelError) -> Option<Refusal> {
-    let ModelError::Overflow { observed_tokens, allowed_tokens, message, .. } = error else { return None };
+    let ErrorClass::Overflow { observed_tokens: observed, allowed_tokens, .. } = error.class else { return None };
     // A quota per minute is not a context window.
-    let window = allowed_tokens.filter(|_| !is_about_a_quota(message));
-    Some(Refusal { observed: *observed_tokens, window, source: Source::Refused })
+    let window = allowed_tokens.filter(|_| !is_about_a_quota(&error.message));
+    Some(Refusal { observed, window, source: Source::Refused })
 }
 
 /// Returns why a smaller request may be answered although this one was not.
 fn cause(ports: &dyn Ports, exchange: &Exchange, outcome: &Result<Answer, ModelError>) -> Option<Cause> {
     let source = match outcome {
-        Err(error @ ModelError::Overflow { allowed_tokens, .. }) => {
+        Err(error @ ModelError { class: ErrorClass::Overflow { allowed_tokens, .. }, .. }) => {
             return refusal(error).map(|refusal| Cause::Overflow { refusal, allowed_tokens: *allowed_tokens });
         }
         Err(error) if error.action() == Action::Probe => Source::Unexplained,
@@ -194,7 +195,7 @@ async fn settled(
         Err(error) => {
             // The failure says nothing about the size.
             trial::take_back(exchange);
-            tracing::warn!(session = exchange.key, class = error.class(), %error, "no answer");
+            tracing::warn!(session = exchange.key, class = error.class.name(), %error, "no answer");
             Ok(failed(exchange, error))
         }
     }

@@ -13,7 +13,7 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub struct GivenUp {
     pub usage: Usage,
-    pub outturn: TurnOutcome,
+    pub outcome: TurnOutcome,
     /// What it removed from the conversation; people are told with the answer.
     pub cut: Option<Cut>,
     /// Its ledger events that are not stored.
@@ -41,7 +41,7 @@ impl GivenUp {
         self.usage.add(earlier.usage);
         self.cut = Cut::both(earlier.cut, self.cut);
         // An overflow under another arm does not count against this one.
-        self.outturn.overflowed |= earlier.outturn.overflowed && earlier.outturn.tags == self.outturn.tags;
+        self.outcome.overflowed |= earlier.outcome.overflowed && earlier.outcome.tags == self.outcome.tags;
         self.events.splice(0..0, lasting(earlier.events));
         self
     }

@@ -41,7 +41,7 @@ use self::{
 use super::{
     BackfillRequest, Delivery, Described, Fetched, Front, FrontError, Intake, IsHeard, Kind, Lookup, Past, Progress,
 };
-use crate::chat::{Connection, Inbound, Refusal, ReplyTo, Thread};
+use crate::chat::{Connection, Inbound, MessageRef, Refusal, ReplyTo, Thread};
 use crate::ledger::report::TurnReport;
 use crate::messages::Messages;
 use crate::slack_id::Id;
@@ -225,8 +225,8 @@ impl Front for Slack {
             return shown.map_err(CallFailure::while_running);
         }
         let Some(placeholder) = &progress.placeholder else { return Ok(()) };
-        let channel = &progress.reply_to.channel;
-        let updated = self.web.update(channel, placeholder, &waiting(line), None, Priority::Progress).await;
+        let placeholder = MessageRef::new(&progress.reply_to.channel, placeholder);
+        let updated = self.web.update(&placeholder, &waiting(line), None, Priority::Progress).await;
         updated.map(drop).map_err(CallFailure::while_running)
     }
 
@@ -269,13 +269,13 @@ impl Front for Slack {
         }
         let left = history::unfinished(&self.web, &self.me, reply_to, after).await;
         if let Some(ts) = left.map_err(CallFailure::while_running)? {
-            self.streams.left_behind(event_id, &reply_to.channel, after, ts);
+            self.streams.left_behind(event_id, MessageRef::new(&reply_to.channel, ts), after);
         }
         Ok(())
     }
 
     async fn mark(&self, _event_id: &str, reply_to: &ReplyTo, ts: &str, emoji: &str) -> Result<(), FrontError> {
-        match self.web.react(&reply_to.channel, ts, emoji).await {
+        match self.web.react(&MessageRef::new(&reply_to.channel, ts), emoji).await {
             Err(failure) if failure.is_final() => {
                 Err(FrontError::Refused { what: failure.to_string(), may_pass: false })
             }
@@ -300,11 +300,11 @@ impl Front for Slack {
     }
 
     async fn withdraw(&self, reply_to: &ReplyTo, id: &str) -> Result<(), FrontError> {
-        self.web.delete(&reply_to.channel, id).await.map_err(CallFailure::while_running)
+        self.web.delete(&MessageRef::new(&reply_to.channel, id)).await.map_err(CallFailure::while_running)
     }
 
     async fn take_back(&self, reply_to: &ReplyTo, id: &str) -> Result<(), FrontError> {
-        self.web.take_back(&reply_to.channel, id).await.map_err(CallFailure::while_running)
+        self.web.take_back(&MessageRef::new(&reply_to.channel, id)).await.map_err(CallFailure::while_running)
     }
 
     async fn whisper(&self, person: &str, place: &ReplyTo, text: &str) -> Result<(), FrontError> {
@@ -415,7 +415,7 @@ impl Slack {
             }
         };
         if let Some(ts) = left {
-            self.streams.left_behind(part.event_id, &part.reply_to.channel, after, ts);
+            self.streams.left_behind(part.event_id, MessageRef::new(&part.reply_to.channel, ts), after);
         }
         match &found {
             Err(failure) if failure.hides_the_past() => {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use super::handler::Handler;
 use crate::{
     access::authorization::Action,
-    chat::{Accepted, Addressing, Change, Edit, Inbound, ReactedAuthor, Reaction, ThreadMessage, says_stop},
+    chat::{
+        Accepted, Addressing, Change, Edit, Inbound, MessageRef, ReactedAuthor, Reaction, ThreadMessage, says_stop,
+    },
     dispatch::{Arrival, Dispatcher},
     ids::InboxId,
     ledger::report::TurnReport,
@@ -178,37 +180,34 @@ impl Handler {
     /// # Errors
     /// It could not be done; it may be retried.
     pub(super) async fn heed(&self, wish: ReactionCommand, reaction: &Reaction) -> Result<bool, StoreError> {
-        let Reaction { event_id, user, channel, ts, .. } = reaction;
+        let Reaction { event_id, user, message, .. } = reaction;
         match wish {
             ReactionCommand::Stop => self.stop_by_reaction(reaction).await,
             ReactionCommand::Again => {
-                let name = event_id.clone().unwrap_or_else(|| format!("{ts}:{user}:{}", self.services.now_ms()));
-                Ok(self.again(user, (channel, ts), RegenerateTrigger::Reaction(name)).await?
-                    != RegenerateOutcome::Nothing)
+                let unnamed = || format!("{}:{user}:{}", message.ts, self.services.now_ms());
+                let name = event_id.clone().unwrap_or_else(unnamed);
+                Ok(self.again(user, message, RegenerateTrigger::Reaction(name)).await? != RegenerateOutcome::Nothing)
             }
         }
     }
 
     /// As [`stop_at`](Handler::stop_at); if the question has not arrived yet, the stop is stored.
-    async fn stop_by_reaction(
-        &self,
-        Reaction { user, channel, ts, author, .. }: &Reaction,
-    ) -> Result<bool, StoreError> {
-        if self.stop_at(user, (channel, ts)).await? {
+    async fn stop_by_reaction(&self, Reaction { user, message, author, .. }: &Reaction) -> Result<bool, StoreError> {
+        if self.stop_at(user, message).await? {
             return Ok(true);
         }
         let is_theirs = *author == ReactedAuthor::Themselves;
-        if !is_theirs || self.services.store.stop_early((channel, ts), user, self.services.now_ms()).await? {
+        if !is_theirs || self.services.store.stop_early(message, user, self.services.now_ms()).await? {
             return Ok(false);
         }
         // It has arrived meanwhile, or it was over before.
-        self.stop_at(user, (channel, ts)).await
+        self.stop_at(user, message).await
     }
 
     /// Stops the answer to the question that this message is, or of which it is the placeholder. Returns
     /// whether there is such a question.
-    async fn stop_at(&self, actor: &str, (channel, ts): (&str, &str)) -> Result<bool, StoreError> {
-        let Some((key, open)) = self.services.store.open_question(channel, ts).await? else { return Ok(false) };
+    async fn stop_at(&self, actor: &str, message: &MessageRef) -> Result<bool, StoreError> {
+        let Some((key, open)) = self.services.store.open_question(message).await? else { return Ok(false) };
         let mut all = self.services.store.open_questions(&key).await?;
         let under_way = under_way(self.dispatcher.working(&key), &all);
         if under_way.contains(&open.inbox) {
@@ -238,18 +237,14 @@ impl Handler {
     pub(super) async fn again(
         &self,
         actor: &str,
-        (channel, ts): (&str, &str),
+        message: &MessageRef,
         by: RegenerateTrigger,
     ) -> Result<RegenerateOutcome, StoreError> {
         let is_admin = self.services.people.people().is_admin(actor);
-        let [actor, channel, ts] = [actor, channel, ts].map(str::to_owned);
-        let handler = self.clone();
+        let (actor, message, handler) = (actor.to_owned(), message.clone(), self.clone());
         self.whole(async move {
-            let taken = handler
-                .services
-                .store
-                .again((&actor, is_admin), (&channel, &ts), by, handler.services.now_ms())
-                .await?;
+            let now_ms = handler.services.now_ms();
+            let taken = handler.services.store.again((&actor, is_admin), &message, by, now_ms).await?;
             if let RegenerateOutcome::Taken(pending) = &taken {
                 handler.dispatcher.look_at(&pending.key).await?;
             }

@@ -31,8 +31,8 @@ impl<'a> Looks<'a> {
     /// The store cannot be read.
     pub async fn at(store: &'a Store, reaction: &'a Reaction) -> Result<Looks<'a>, StoreError> {
         let may_be_ours = matches!(reaction.author, ReactedAuthor::Bot | ReactedAuthor::Unknown)
-            && store.is_delivering_to(&reaction.channel).await?;
-        Ok(Looks { store, channel: &reaction.channel, may_be_ours, left: LOOKS })
+            && store.is_delivering_to(&reaction.message.channel).await?;
+        Ok(Looks { store, channel: &reaction.message.channel, may_be_ours, left: LOOKS })
     }
 
     /// Returns whether to look again; waits for a moment before that.

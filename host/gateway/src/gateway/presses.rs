@@ -124,13 +124,13 @@ impl PressInHand {
     }
 
     fn place(&self) -> ReplyTo {
-        ReplyTo { channel: self.press.channel.clone(), thread_ts: self.press.thread_ts.clone() }
+        ReplyTo { channel: self.press.message.channel.clone(), thread_ts: self.press.thread_ts.clone() }
     }
 
     /// Does what the press asks for. `None` if the message is unknown and may still turn out to be the gateway's.
     async fn heed(&self, patience: Patience) -> Result<Option<VerdictOutcome>, StoreError> {
         let (services, press) = (&self.handler.services, &self.press);
-        let may_be_ours = patience.is_left() || services.store.is_delivering_to(&press.channel).await?;
+        let may_be_ours = patience.is_left() || services.store.is_delivering_to(&press.message.channel).await?;
         let judged = match self.verdict() {
             Some(verdict) => self.judge(&verdict).await,
             None if press.choice == Choice::Again => self.again().await?,
@@ -188,7 +188,7 @@ impl PressInHand {
             (VerdictOutcome::NotTheirs, Choice::Again) => self.whisper(messages.not_theirs_again()),
             (VerdictOutcome::NotTheirs, _) => self.whisper(messages.not_theirs()),
             (VerdictOutcome::NotAwaited, Choice::Like | Choice::Dislike) => {
-                tracing::debug!(ts = self.press.ts, "a vote on a message that is not an answer");
+                tracing::debug!(ts = self.press.message.ts, "a vote on a message that is not an answer");
             }
             (VerdictOutcome::NotAwaited, Choice::Again) => self.whisper(messages.nothing_again()),
             (VerdictOutcome::NotAwaited, _) => self.whisper(messages.not_awaited()),
@@ -200,8 +200,7 @@ impl PressInHand {
     /// Asks a question again: only once per message, however often and by whomever the button is pressed.
     async fn again(&self) -> Result<VerdictOutcome, StoreError> {
         let (press, messages) = (&self.press, &self.handler.services.messages);
-        let at = (press.channel.as_str(), press.ts.as_str());
-        match self.handler.again(&press.user, at, RegenerateTrigger::Button).await {
+        match self.handler.again(&press.user, &press.message, RegenerateTrigger::Button).await {
             Ok(RegenerateOutcome::Taken(_)) => Ok(VerdictOutcome::Shown(self.place(), messages.asked_once_more())),
             Ok(RegenerateOutcome::Before) => Ok(VerdictOutcome::Known(messages.asked_once_more())),
             Ok(RegenerateOutcome::NotTheirs) => Ok(VerdictOutcome::NotTheirs),
@@ -235,7 +234,7 @@ impl PressInHand {
     fn carry_out(&self, text: String, verdict: Verdict, atom: JudgedAtom) {
         let doing = self.clone();
         self.handler.services.tasks.spawn(async move {
-            let judging = doing.handler.services.judging.lock(&verdict.channel).await;
+            let judging = doing.handler.services.judging.lock(&verdict.message.channel).await;
             match doing.handler.carry_out(doing.number, &verdict, atom).await {
                 Ok(()) => {
                     drop(judging);
@@ -253,7 +252,7 @@ impl PressInHand {
         let showing = self.clone();
         self.handler.services.tasks.spawn(async move {
             let PressInHand { handler, number, press } = &showing;
-            if !handler.show_result(&showing.place(), &press.ts, text).await {
+            if !handler.show_result(&showing.place(), &press.message.ts, text).await {
                 return;
             }
             let Services { store, stop, .. } = &*handler.services;

@@ -16,7 +16,7 @@ use pmk_system::error::Failure;
 
 use super::handler::Handler;
 use crate::{
-    chat::{MessageBody, ReplyTo},
+    chat::{MessageBody, MessageRef, ReplyTo},
     dispatch::Arrival,
     front::{Delivery, FrontError},
     ledger::Event,
@@ -67,7 +67,7 @@ impl Handler {
     /// on whether a message was their answer.
     async fn judge_proposal(&self, verdict: &Verdict) -> Result<VerdictOutcome, StoreError> {
         // The lock ensures that a message being posted is known to the store.
-        let _judging = self.services.judging.lock(&verdict.channel).await;
+        let _judging = self.services.judging.lock(&verdict.message.channel).await;
         let ends = Ends {
             dropped: self.services.messages.proposal_dropped(),
             expired: self.services.messages.proposal_expired(),
@@ -103,7 +103,7 @@ impl Handler {
     /// Carries out a verdict on an atom (specification 003 §10). It is stored before that, together with the text that
     /// the notice is to show: after a crash at any point, it is carried out, shown, and noted in the ledger once.
     async fn judge_atom(&self, verdict: &Verdict) -> Result<VerdictOutcome, Failure> {
-        let Verdict { user, channel, ts, says, .. } = verdict;
+        let Verdict { user, message: MessageRef { channel, ts }, says, .. } = verdict;
         // The lock ensures that the atom of a notice being posted knows it.
         let _judging = self.services.judging.lock(channel).await;
         let notice = Notice { channel_id: channel.clone(), message_ts: ts.clone() };

@@ -1,7 +1,7 @@
 //! Texts before and in place of an answer, and about the gateway going away and coming back.
 
 use pmk_core::{SessionKey, quoting::quotation, text::shortened};
-use pmk_models::ModelError;
+use pmk_models::{ErrorClass, ModelError};
 
 use super::{Messages, code};
 use crate::{chat::FileSkipReason, store::Verbosity};
@@ -150,18 +150,17 @@ impl Messages {
 
     /// The model of that name gave no answer.
     pub fn no_answer(&self, error: &ModelError, model: &str) -> String {
-        let id = match error {
-            ModelError::UnknownModel { .. } => return self.text("model-unknown", [("model", code(model).into())]),
-            ModelError::Overflow { .. } => "too-long",
-            ModelError::RateLimited { .. } | ModelError::Overloaded { .. } => "model-busy",
-            ModelError::Auth { .. } | ModelError::Billing { .. } => "model-account",
-            ModelError::Refused { .. } => "model-refused",
-            ModelError::Timeout { .. } => "model-timeout",
-            ModelError::Transport { .. } => "model-unreachable",
-            ModelError::MalformedHistory { .. }
-            | ModelError::NoTools { .. }
-            | ModelError::Unexplained { .. }
-            | ModelError::Other { .. } => "model-failed",
+        let id = match error.class {
+            ErrorClass::UnknownModel => return self.text("model-unknown", [("model", code(model).into())]),
+            ErrorClass::Overflow { .. } => "too-long",
+            ErrorClass::RateLimited { .. } | ErrorClass::Overloaded { .. } => "model-busy",
+            ErrorClass::Auth | ErrorClass::Billing => "model-account",
+            ErrorClass::Refused => "model-refused",
+            ErrorClass::Timeout => "model-timeout",
+            ErrorClass::Transport => "model-unreachable",
+            ErrorClass::MalformedHistory | ErrorClass::NoTools | ErrorClass::Unexplained | ErrorClass::Other => {
+                "model-failed"
+            }
         };
         self.text(id, [])
     }
@@ -189,17 +188,17 @@ impl Messages {
 
 #[cfg(test)]
 pub(super) fn everything(messages: &Messages) -> Vec<String> {
-    let message = String::new;
     let errors = [
-        ModelError::Overflow { observed_tokens: None, allowed_tokens: None, is_of_request: false, message: message() },
-        ModelError::RateLimited { retry_after: None, message: message() },
-        ModelError::Auth { message: message() },
-        ModelError::UnknownModel { message: message() },
-        ModelError::Refused { message: message() },
-        ModelError::Timeout { message: message() },
-        ModelError::Transport { message: message() },
-        ModelError::Other { message: message() },
-    ];
+        ErrorClass::Overflow { observed_tokens: None, allowed_tokens: None, is_of_request: false },
+        ErrorClass::RateLimited { retry_after: None },
+        ErrorClass::Auth,
+        ErrorClass::UnknownModel,
+        ErrorClass::Refused,
+        ErrorClass::Timeout,
+        ErrorClass::Transport,
+        ErrorClass::Other,
+    ]
+    .map(|class| ModelError::new(class, ""));
     let mut said = vec![
         messages.thinking(),
         messages.at_work(),

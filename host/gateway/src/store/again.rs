@@ -11,7 +11,7 @@ use super::{
     sql::{Connection, OptionalExtension, params},
 };
 use crate::{
-    chat::{Inbound, ReplyTo},
+    chat::{Inbound, MessageRef, ReplyTo},
     ids::{SessionId, TurnId},
     ledger::Event,
 };
@@ -72,18 +72,18 @@ impl Store {
     pub async fn again(
         &self,
         (actor, is_admin): (&str, bool),
-        (channel, ts): (&str, &str),
+        message: &MessageRef,
         by: RegenerateTrigger,
         now_ms: i64,
     ) -> Result<RegenerateOutcome, StoreError> {
-        let [actor, channel, ts] = [actor, channel, ts].map(str::to_owned);
+        let (actor, message) = (actor.to_owned(), message.clone());
         let event_id = match &by {
             RegenerateTrigger::Reaction(name) => format!("{AGAIN}{name}"),
-            RegenerateTrigger::Button => format!("{AGAIN}again:{channel}:{ts}"),
+            RegenerateTrigger::Button => format!("{AGAIN}again:{}:{}", message.channel, message.ts),
         };
         let pen = self.pen(now_ms);
         self.write_with_events(move |conn| {
-            let (turn, key) = match question_at(conn, &channel, &ts)? {
+            let (turn, key) = match question_at(conn, &message)? {
                 QuestionAt::Over(turn, key) => (turn, key),
                 // The question may have been asked once more already and wait, perhaps since before a crash.
                 _ if intake::is_known(conn, &event_id, now_ms)? => return Ok(RegenerateOutcome::Before),
@@ -97,7 +97,7 @@ impl Store {
             if !is_theirs && !is_admin {
                 return Ok(RegenerateOutcome::NotTheirs);
             }
-            let is_settled = matches!(by, RegenerateTrigger::Button) && was_answered_since(conn, &channel, &ts)?;
+            let is_settled = matches!(by, RegenerateTrigger::Button) && was_answered_since(conn, &message)?;
             if is_settled || intake::was_seen(conn, newest, now_ms)? {
                 return Ok(RegenerateOutcome::Before);
             }
@@ -148,10 +148,10 @@ impl From<Known> for QuestionAt {
     }
 }
 
-fn question_at(conn: &Connection, channel: &str, ts: &str) -> Result<QuestionAt, Fault> {
-    let Some(newest) = find(conn, channel, ts)?.into_iter().next() else {
-        let Some(reply) = reply_at(conn, channel, ts)? else {
-            let is_placeholder = conn.prepare_cached(WAITING_AT)?.exists([channel, ts])?;
+fn question_at(conn: &Connection, message: &MessageRef) -> Result<QuestionAt, Fault> {
+    let Some(newest) = find(conn, message)?.into_iter().next() else {
+        let Some(reply) = reply_at(conn, message)? else {
+            let is_placeholder = conn.prepare_cached(WAITING_AT)?.exists([&message.channel, &message.ts])?;
             return Ok(if is_placeholder { QuestionAt::Waits } else { QuestionAt::NotYet });
         };
         let (turn, newest) = newest_of(conn, reply.turn)?;
@@ -163,8 +163,8 @@ fn question_at(conn: &Connection, channel: &str, ts: &str) -> Result<QuestionAt,
 }
 
 /// Whether the question that a message answers was asked once more after that.
-fn was_answered_since(conn: &Connection, channel: &str, ts: &str) -> Result<bool, Fault> {
-    let Some(reply) = reply_at(conn, channel, ts)? else { return Ok(false) };
+fn was_answered_since(conn: &Connection, message: &MessageRef) -> Result<bool, Fault> {
+    let Some(reply) = reply_at(conn, message)? else { return Ok(false) };
     let (of, newest) = newest_of(conn, reply.turn)?;
     // A contact's answer that was handed on comes after its question.
     Ok(newest.is_some_and(|newest| newest.turn().0 > of.0))
@@ -179,7 +179,7 @@ fn newest_of(conn: &Connection, turn: TurnId) -> Result<(TurnId, Option<Known>),
     let place: Option<(Option<String>, String)> =
         conn.prepare_cached(PLACE)?.query_row([of.0], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
     let newest = match place {
-        Some((Some(channel), ts)) => find(conn, &channel, &ts)?.into_iter().next(),
+        Some((Some(channel), ts)) => find(conn, &MessageRef { channel, ts })?.into_iter().next(),
         _ => None,
     };
     Ok((of, newest))

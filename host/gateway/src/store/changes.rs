@@ -21,7 +21,7 @@ use super::{
     sql::{self, Connection, OptionalExtension, Row, Rows, params},
 };
 use crate::{
-    chat::{Addressing, Attachments, DeletedAuthor, Deletion, Edit, Inbound},
+    chat::{Addressing, Attachments, DeletedAuthor, Deletion, Edit, Inbound, MessageRef},
     ids::{InboxId, SessionId, TurnId},
     ledger::Event,
 };
@@ -162,11 +162,11 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn open_question(&self, channel: &str, ts: &str) -> Result<Option<(SessionKey, Open)>, StoreError> {
-        let [channel, ts] = [channel, ts].map(str::to_owned);
+    pub async fn open_question(&self, message: &MessageRef) -> Result<Option<(SessionKey, Open)>, StoreError> {
+        let message = message.clone();
         self.read(move |conn| {
             let mut statement = conn.prepare_cached(WAITING_AT)?;
-            let mut rows = statement.query([channel, ts])?;
+            let mut rows = statement.query([&message.channel, &message.ts])?;
             let Some(row) = rows.next()? else { return Ok(None) };
             Ok(Some((codec::key(row.get_ref(4)?)?, open(row)?)))
         })
@@ -177,12 +177,12 @@ impl Store {
     ///
     /// # Errors
     /// Nothing was stored.
-    pub async fn stop_early(&self, (channel, ts): (&str, &str), actor: &str, now_ms: i64) -> Result<bool, StoreError> {
-        let [channel, ts, actor] = [channel, ts, actor].map(str::to_owned);
+    pub async fn stop_early(&self, message: &MessageRef, actor: &str, now_ms: i64) -> Result<bool, StoreError> {
+        let (message, actor) = (message.clone(), actor.to_owned());
         self.write(move |conn| {
-            let is_new = find(conn, &channel, &ts)?.is_empty();
+            let is_new = find(conn, &message)?.is_empty();
             if is_new {
-                conn.prepare_cached(KEEP_STOP)?.run(params![channel, ts, actor, now_ms])?;
+                conn.prepare_cached(KEEP_STOP)?.run(params![message.channel, message.ts, actor, now_ms])?;
             }
             Ok(is_new)
         })
@@ -272,7 +272,7 @@ impl Known {
     }
 }
 
-pub(super) fn find(conn: &Connection, channel: &str, ts: &str) -> Result<Vec<Known>, Fault> {
+pub(super) fn find(conn: &Connection, MessageRef { channel, ts }: &MessageRef) -> Result<Vec<Known>, Fault> {
     known(conn.prepare_cached(FIND)?.query([channel, ts])?)
 }
 
@@ -310,8 +310,9 @@ pub(super) fn known(mut rows: Rows<'_>) -> Result<Vec<Known>, Fault> {
 
 fn edit(conn: &Connection, pen: EventWriter, edit: &Edit, now_ms: i64) -> Result<Changed, Fault> {
     let Edit { message, at, is_for_us, comes_alone, manner } = edit;
-    let (channel, ts) = (&message.reply_to.channel, &message.ts);
-    let mut found = find(conn, channel, ts)?;
+    let edited = message.message_ref();
+    let MessageRef { channel, ts } = &edited;
+    let mut found = find(conn, &edited)?;
     // What was for nobody here may be a question since.
     found.sort_by_key(|known| known.called_off == Some(CalledOff::Deleted));
     // A question that is asked again has an entry of its own; an edit may have been noted with an earlier entry.
@@ -326,7 +327,7 @@ fn edit(conn: &Connection, pen: EventWriter, edit: &Edit, now_ms: i64) -> Result
                 _ => false,
             };
         if is_for_us && *comes_alone {
-            early::clear_stop(conn, (channel, ts), at)?;
+            early::clear_stop(conn, &edited, at)?;
         } else if is_for_us {
             conn.prepare_cached(KEEP_EARLY)?.run(params![channel, ts, at, message.text, now_ms])?;
         }
@@ -388,7 +389,7 @@ fn edit(conn: &Connection, pen: EventWriter, edit: &Edit, now_ms: i64) -> Result
 
 /// Whether a deletion is of something known here, or may be of a message that has not arrived yet.
 fn concerns_us(conn: &Connection, deletion: &Deletion) -> Result<bool, Fault> {
-    let Deletion { channel, ts, of, .. } = deletion;
+    let Deletion { message: MessageRef { channel, ts }, of, .. } = deletion;
     Ok(*of == DeletedAuthor::Us
         || conn.prepare_cached(FIND)?.exists([channel, ts])?
         || conn.prepare_cached(FIND_REPLY)?.exists([channel, ts])?
@@ -410,7 +411,8 @@ fn delete(
     words: Option<&[String; 2]>,
     now_ms: i64,
 ) -> Result<Changed, Fault> {
-    let Deletion { channel, ts, of, .. } = deletion;
+    let Deletion { message, of, .. } = deletion;
+    let MessageRef { channel, ts } = message;
     // The model may have been shown the message as what was said before in its thread.
     if let Some(session) = conversation_of(conn, deletion)?
         && words.is_some()
@@ -418,9 +420,9 @@ fn delete(
     {
         erase::background(conn, session)?;
     }
-    let mut found = find(conn, channel, ts)?;
+    let mut found = find(conn, message)?;
     if found.is_empty() {
-        return match (words, reply_at(conn, channel, ts)?) {
+        return match (words, reply_at(conn, message)?) {
             (Some([_, answer]), Some(Reply { turn, session, key })) => {
                 // The same of the thread that has begun under it.
                 let under = SessionKey { thread: Some(ts.clone()), ..key.clone() };
@@ -532,7 +534,7 @@ pub(super) struct Reply {
     pub(super) key: SessionKey,
 }
 
-pub(super) fn reply_at(conn: &Connection, channel: &str, ts: &str) -> Result<Option<Reply>, Fault> {
+pub(super) fn reply_at(conn: &Connection, MessageRef { channel, ts }: &MessageRef) -> Result<Option<Reply>, Fault> {
     let mut statement = conn.prepare_cached(FIND_REPLY)?;
     let mut rows = statement.query([channel, ts])?;
     let Some(row) = rows.next()? else { return Ok(None) };

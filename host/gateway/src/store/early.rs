@@ -4,7 +4,7 @@ use super::{
     error::Fault,
     sql::{Connection, OptionalExtension, PrefetchedRows, params},
 };
-use crate::chat::Inbound;
+use crate::chat::{Inbound, MessageRef};
 
 /// Of a message, at most one row: what it says by its last edit, or that it was deleted; and who stopped it.
 pub(super) const KEEP_EARLY: &str =
@@ -45,10 +45,10 @@ pub(super) struct EarlyEdit {
 
 /// Drops a stop that was for what a message said before this edit made it a question. One that came only after the edit
 /// was made may be for the question.
-pub(super) fn clear_stop(conn: &Connection, (channel, ts): (&str, &str), edited_at: &str) -> Result<(), Fault> {
+pub(super) fn clear_stop(conn: &Connection, message: &MessageRef, edited_at: &str) -> Result<(), Fault> {
     let seconds: Option<f64> = edited_at.parse().ok();
     let edited_ms = seconds.map_or(i64::MAX, |seconds| (seconds * 1_000.0) as i64);
-    Ok(conn.prepare_cached(CLEAR_STOP)?.run(params![channel, ts, edited_ms])?)
+    Ok(conn.prepare_cached(CLEAR_STOP)?.run(params![message.channel, message.ts, edited_ms])?)
 }
 
 /// Looks up a change that arrived before this message.

@@ -342,12 +342,12 @@ impl Store {
         let (reaction, pen) = (reaction.clone(), self.pen(now_ms));
         self.write_with_events(move |conn| {
             let mut statement = conn.prepare_cached(FIND_ANSWER)?;
-            let mut rows = statement.query([&reaction.ts, &reaction.user, &reaction.channel])?;
+            let mut rows = statement.query([&reaction.message.ts, &reaction.user, &reaction.message.channel])?;
             while let Some(row) = rows.next()? {
                 let key = codec::key(row.get_ref(1)?)?;
                 // Messages of two channels may have the same timestamp.
                 let is_there = match &key.place {
-                    Place::Channel(channel) => *channel == reaction.channel,
+                    Place::Channel(channel) => *channel == reaction.message.channel,
                     Place::Dm(user) => *user == reaction.user,
                 };
                 if !is_there && !row.get::<_, bool>(6)? {

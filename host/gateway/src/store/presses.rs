@@ -11,7 +11,7 @@ use super::{
     sql::{Connection, ValueRef, params},
 };
 use crate::{
-    chat::{Choice, Press, Reaction},
+    chat::{Choice, MessageRef, Press, Reaction},
     ledger::Event,
 };
 
@@ -53,9 +53,7 @@ pub struct JudgedAtom {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     pub user: String,
-    pub channel: String,
-    /// The front's id of the message.
-    pub ts: String,
+    pub message: MessageRef,
     pub says: ReactionVerdict,
     pub by: VerdictSource,
 }
@@ -64,15 +62,15 @@ impl Verdict {
     /// Returns the verdict that a reaction is, if it is one.
     pub fn of_reaction(reaction: &Reaction) -> Option<Verdict> {
         let says = ReactionVerdict::of_reaction(&reaction.reaction)?;
-        let Reaction { user, channel, ts, .. } = reaction.clone();
-        Some(Verdict { user, channel, ts, says, by: VerdictSource::Reaction })
+        let Reaction { user, message, .. } = reaction.clone();
+        Some(Verdict { user, message, says, by: VerdictSource::Reaction })
     }
 
     /// Returns the verdict that the press of that number is, if it is one.
     pub fn of_press(number: i64, press: &Press) -> Option<Verdict> {
         let says = press.choice.verdict()?;
-        let Press { user, channel, ts, .. } = press.clone();
-        Some(Verdict { user, channel, ts, says, by: VerdictSource::Press(number) })
+        let Press { user, message, .. } = press.clone();
+        Some(Verdict { user, message, says, by: VerdictSource::Press(number) })
     }
 }
 
@@ -90,7 +88,7 @@ impl Store {
     /// # Errors
     /// Nothing was stored.
     pub async fn press(&self, press: &Press) -> Result<(), StoreError> {
-        let Press { id, user, channel, thread_ts, ts, choice } = press.clone();
+        let Press { id, user, message: MessageRef { channel, ts }, thread_ts, choice } = press.clone();
         self.write(move |conn| {
             conn.prepare_cached(TAKE)?.run(params![id, user, channel, thread_ts, ts, choice.name()])?;
             Ok(())
@@ -114,9 +112,8 @@ impl Store {
                 let press = Press {
                     id: row.get(1)?,
                     user: row.get(2)?,
-                    channel: row.get(3)?,
+                    message: MessageRef { channel: row.get(3)?, ts: row.get(5)? },
                     thread_ts: row.get(4)?,
-                    ts: row.get(5)?,
                     choice,
                 };
                 let atom = match row.get_ref(8)? {
@@ -176,7 +173,7 @@ impl Store {
 /// crash leaves both or neither. Returns the number of its press; a verdict given by a reaction gets a press, too.
 pub(super) fn keep(
     conn: &Connection,
-    Verdict { user, channel, ts, says, by }: &Verdict,
+    Verdict { user, message: MessageRef { channel, ts }, says, by }: &Verdict,
     text: &str,
     atom: Option<&JudgedAtom>,
 ) -> Result<i64, Fault> {

@@ -161,7 +161,7 @@ impl Store {
                 presses::keep(conn, &verdict, text, None)?;
             }
             if let Some(ProposalVerdict::Dropped | ProposalVerdict::Expired) = &judged {
-                let (actor, channel_id) = (verdict.user.clone(), verdict.channel.clone());
+                let (actor, channel_id) = (verdict.user.clone(), verdict.message.channel.clone());
                 pen.write(conn, None, Event::EscalateDropped { actor, channel_id })?;
             }
             Ok(judged)
@@ -267,7 +267,7 @@ fn judge(
         return Ok(Some(ProposalVerdict::Meant(Box::new(confirmation))));
     }
     // It replaces the message that showed the proposal, and is looked for after it.
-    confirmation.ts.clone_from(&verdict.ts);
+    confirmation.ts.clone_from(&verdict.message.ts);
     Ok(Some(ProposalVerdict::Confirmed(Box::new(confirmation))))
 }
 
@@ -296,11 +296,11 @@ struct Found {
 /// Returns the proposal that a message shows.
 fn find(conn: &Connection, verdict: &Verdict) -> Result<Option<Found>, Fault> {
     let mut statement = conn.prepare_cached(FIND)?;
-    let mut rows = statement.query([&verdict.ts])?;
+    let mut rows = statement.query([&verdict.message.ts])?;
     while let Some(row) = rows.next()? {
         let confirmation: Inbound = codec::from_json(row.get_ref(1)?, "a proposal")?;
         // Messages of two channels may have the same timestamp.
-        if confirmation.reply_to.channel == verdict.channel {
+        if confirmation.reply_to.channel == verdict.message.channel {
             let marker = codec::from_json(row.get_ref(4)?, "a proposal")?;
             let (turn, proposed_at, confirmed_by) = (row.get(0)?, row.get(2)?, row.get(3)?);
             return Ok(Some(Found { turn, proposed_at, confirmed_by, marker, confirmation }));

@@ -33,7 +33,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::chat::{Attachments, Inbound, ReplyTo};
+use crate::chat::{Attachments, Inbound, MessageRef, ReplyTo};
 use crate::ids::{InboxId, SessionId, TurnId};
 use crate::ledger::report::TurnReport;
 
@@ -100,7 +100,7 @@ fn recorded(question: &str, answer: &str) -> Recorded {
         escalation: None,
         case: None,
         report: report(),
-        outturn: TurnOutcome::default(),
+        outcome: TurnOutcome::default(),
         keep_live: true,
         events: vec![],
         receipts: Receipts::default(),

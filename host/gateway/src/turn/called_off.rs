@@ -39,9 +39,9 @@ pub(super) async fn end(
         }
         // It was an attempt at all of them.
         let counts = stopped.is_empty();
-        let GivenUp { usage, outturn, events, .. } = if counts { given_up.clone() } else { GivenUp::default() };
-        if outturn.tags != Tags::default() {
-            services.store.spent(turn.turn, usage, &outturn).await?;
+        let GivenUp { usage, outcome, events, .. } = if counts { given_up.clone() } else { GivenUp::default() };
+        if outcome.tags != Tags::default() {
+            services.store.spent(turn.turn, usage, &outcome).await?;
         }
         match open_again(services, &turn).await? {
             parts if parts.is_empty() => services.store.finish(turn.turn, vec![], events, services.now_ms()).await?,
@@ -53,7 +53,7 @@ pub(super) async fn end(
         if counts {
             *given_up = GivenUp::default();
         }
-        record::judge(&services.experiment, &outturn).await;
+        record::judge(&services.experiment, &outcome).await;
     }
     match stopped.pop() {
         Some(newest) => deliver::deliver(services, stop(services, newest, stopped, said, given_up).await?, batch).await,
@@ -95,20 +95,20 @@ async fn stop(
         ..TurnReport::of_command(turn.inbound.event_id.clone(), key, "stop")
     };
     let asked = &turn.inbound.text;
-    let GivenUp { usage, outturn, mut events, .. } = given_up.clone();
+    let GivenUp { usage, outcome, mut events, .. } = given_up.clone();
     // Whoever stops an answer may ask again.
-    let reask = outturn.tags.place.as_ref().and_then(|_| services.questions.ask(&turn));
+    let reask = outcome.tags.place.as_ref().and_then(|_| services.questions.ask(&turn));
     events.extend(
-        reask.map(|reask| TaggedEvent { event: record::reasked(&turn.inbound, reask), tags: outturn.tags.clone() }),
+        reask.map(|reask| TaggedEvent { event: record::reasked(&turn.inbound, reask), tags: outcome.tags.clone() }),
     );
     let (user, asked_at_ms) = (asked_by.clone(), turn.received_at_ms);
-    let outturn = TurnOutcome { asked_by, reasked: reask.is_some(), ..outturn };
+    let outcome = TurnOutcome { asked_by, reasked: reask.is_some(), ..outcome };
     let recorded = Recorded {
         messages: [Message::user(asked.clone()), Message::assistant(text)].map(|said| Entry::new(0, said)).into(),
         usage,
         also: merged.iter().map(|other| (other.turn, other.inbound.user.clone())).collect(),
         pieces,
-        outturn: outturn.clone(),
+        outcome: outcome.clone(),
         // No provider accepts an empty message.
         keep_live: !asked.trim().is_empty(),
         case: turn.case.map(|case| CaseEntry { case, user, asked_at_ms, notes: vec![] }),
@@ -117,6 +117,6 @@ async fn stop(
     };
     let answered = record::store_answer(services, &turn, recorded, turn.placeholder.clone()).await?;
     *given_up = GivenUp::default();
-    record::judge(&services.experiment, &outturn).await;
+    record::judge(&services.experiment, &outcome).await;
     Ok(answered)
 }

@@ -43,14 +43,14 @@ pub(super) enum Ending {
 pub(super) async fn record(
     services: &Services,
     mut work: Work<'_>,
-    outcome: Ending,
+    ending: Ending,
     learnt: Option<Box<Atom>>,
     attempt: GivenUp,
 ) -> Result<Answered, TurnError> {
     let (front, messages) = (&*services.front, &*services.messages);
-    let may_pass = matches!(outcome, Ending::Failed { may_pass: true, .. });
+    let may_pass = matches!(ending, Ending::Failed { may_pass: true, .. });
     let cut = attempt.cut.map(|cut| words(messages, cut)).unwrap_or_default();
-    let (reply, keep_live) = match outcome {
+    let (reply, keep_live) = match ending {
         Ending::Answered { text } => {
             work.exchange.sizes.turn_answered();
             work.exchange.window.push(Entry::new(0, Message::assistant(text.clone())));
@@ -108,8 +108,8 @@ pub(super) async fn record(
     tracking.note(&work);
     note_escalations(&work, escalation.as_ref(), learnt.as_deref());
     reask.into_iter().for_each(|reask| work.ports.journal.note(reasked(&work.turn.inbound, reask)));
-    let GivenUp { usage, outturn, mut events, .. } = attempt;
-    let outturn = TurnOutcome { reasked: reask.is_some(), asked_by: work.asked_by().map(str::to_owned), ..outturn };
+    let GivenUp { usage, outcome, mut events, .. } = attempt;
+    let outcome = TurnOutcome { reasked: reask.is_some(), asked_by: work.asked_by().map(str::to_owned), ..outcome };
     events.extend(work.ports.journal.take());
     let placeholder = work.placeholder.get().and_then(Placeholder::known);
     let recorded = Recorded {
@@ -121,7 +121,7 @@ pub(super) async fn record(
         sizes: (work.exchange.sizes != work.turn.sizes).then(|| work.exchange.sizes.clone()),
         escalation,
         case: tracking.in_case(&work),
-        outturn: outturn.clone(),
+        outcome: outcome.clone(),
         keep_live,
         events,
         receipts: work.ports.scribe.take(),
@@ -132,7 +132,7 @@ pub(super) async fn record(
     let answered = store_answer(services, work.turn, recorded, placeholder).await?;
     // Other turns may add to the case now.
     drop(tracking);
-    judge(&services.experiment, &outturn).await;
+    judge(&services.experiment, &outcome).await;
     Ok(answered)
 }
 
@@ -143,7 +143,7 @@ pub(super) async fn store_answer(
     recorded: Recorded,
     placed: Option<String>,
 ) -> Result<Answered, TurnError> {
-    let (tags, parts, report) = (recorded.outturn.tags.clone(), recorded.parts.clone(), recorded.report.clone());
+    let (tags, parts, report) = (recorded.outcome.tags.clone(), recorded.parts.clone(), recorded.report.clone());
     let now_ms = services.now_ms();
     services.store.record(turn.turn, recorded, now_ms).await?;
     Ok(Answered::recorded(turn, tags, placed, parts, report, now_ms))
@@ -207,7 +207,7 @@ pub(super) fn reasked(inbound: &Inbound, Reask { after_ms, similarity }: Reask) 
 }
 
 /// Returns the outcome of a turn so far.
-fn outturn(work: &Work<'_>) -> TurnOutcome {
+fn outcome(work: &Work<'_>) -> TurnOutcome {
     TurnOutcome {
         tags: work.ports.journal.tags().clone(),
         failed: work.ports.journal.has_failures() || work.exchange.tally.gave_up,
@@ -219,13 +219,13 @@ fn outturn(work: &Work<'_>) -> TurnOutcome {
 /// Returns the results of an attempt, for the case that it ends without a stored answer.
 pub(super) fn given_up(work: &Work<'_>) -> GivenUp {
     let (usage, cut) = (work.exchange.tally.usage, work.exchange.cut());
-    GivenUp { usage, outturn: outturn(work), cut, events: work.ports.journal.take() }
+    GivenUp { usage, outcome: outcome(work), cut, events: work.ports.journal.take() }
 }
 
 /// Has the guard rail look at the arm of a turn in which something failed that policies are responsible for.
-pub(super) async fn judge(experiment: &RunningExperiment, outturn: &TurnOutcome) {
-    let arm = outturn.tags.place.as_ref().map(|place| &*place.arm);
-    if let Some(arm) = arm.filter(|_| outturn.failed || outturn.overflowed) {
+pub(super) async fn judge(experiment: &RunningExperiment, outcome: &TurnOutcome) {
+    let arm = outcome.tags.place.as_ref().map(|place| &*place.arm);
+    if let Some(arm) = arm.filter(|_| outcome.failed || outcome.overflowed) {
         experiment.judge(arm).await;
     }
 }

@@ -2,7 +2,7 @@
 //! are too long together.
 
 use pmk_core::{Language, message, tokens};
-use pmk_models::{Answer, ModelError, Request, Stop, Usage};
+use pmk_models::{Answer, ErrorClass, ModelError, Request, Stop, Usage};
 
 use crate::{
     exchange::{
@@ -52,7 +52,7 @@ async fn ask(
     let answer = outcome?;
     let text = message::plain_text(&answer.blocks);
     if text.trim().is_empty() || answer.stop == Stop::ToolUse {
-        return Err(ModelError::Other { message: "the summary is empty".into() });
+        return Err(ModelError::new(ErrorClass::Other, "the summary is empty"));
     }
     Ok(text.trim().to_owned())
 }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::{
-    Answer, ModelError, Stop, Usage, classify,
+    Answer, ErrorClass, ModelError, Stop, Usage, classify,
     counts::{self, Count},
     foreign,
     http::Assemble,
@@ -376,7 +376,7 @@ impl Assembly {
             "model_context_window_exceeded" => Stop::WindowFull,
             "refusal" => {
                 let why = stop_details.get("explanation").and_then(Value::as_str).unwrap_or("it gave no reason");
-                return Err(ModelError::Refused { message: why.to_owned() });
+                return Err(ModelError::new(ErrorClass::Refused, why));
             }
             // Proxies in front of other models do not always say `tool_use`.
             _ if parts.iter().any(Part::is_call) => Stop::ToolUse,
@@ -384,7 +384,7 @@ impl Assembly {
             // A stop reason introduced later, or `pause_turn`, which is for server-side tools that we do not use: the
             // answer so far is kept, because it was paid for.
             _ if parts.iter().any(Part::is_said) => Stop::End,
-            other => return Err(ModelError::Other { message: format!("the answer ended early with `{other}`") }),
+            other => return Err(ModelError::new(ErrorClass::Other, format!("the answer ended early with `{other}`"))),
         };
         let is_cut = matches!(stop, Stop::MaxTokens | Stop::WindowFull);
         let mut blocks = Vec::with_capacity(parts.len());
@@ -417,7 +417,7 @@ const KNOWN_EVENTS: &[&str] = &[
 ];
 
 fn malformed(what: std::fmt::Arguments<'_>) -> ModelError {
-    ModelError::Transport { message: format!("the stream is malformed: {what}") }
+    ModelError::new(ErrorClass::Transport, format!("the stream is malformed: {what}"))
 }
 
 #[cfg(test)]

@@ -1,22 +1,23 @@
 //! Errors in a request, or in the choice of server or model, other than its size.
 
-use super::{Class, Origin, Report, codes, words};
+use super::{ErrorClass, Origin, Report, codes, words};
 
 impl Report<'_> {
-    pub(super) fn malformed_history(&self) -> Option<Class> {
-        (self.may_name_a_fault() && words::MALFORMED_HISTORY.is_match(&self.words)).then_some(Class::MalformedHistory)
+    pub(super) fn malformed_history(&self) -> Option<ErrorClass> {
+        (self.may_name_a_fault() && words::MALFORMED_HISTORY.is_match(&self.words))
+            .then_some(ErrorClass::MalformedHistory)
     }
 
-    pub(super) fn without_tools(&self) -> Option<Class> {
-        (self.may_name_a_fault() && words::NO_TOOLS.is_match(&self.words)).then_some(Class::NoTools)
+    pub(super) fn without_tools(&self) -> Option<ErrorClass> {
+        (self.may_name_a_fault() && words::NO_TOOLS.is_match(&self.words)).then_some(ErrorClass::NoTools)
     }
 
     /// Only from a server that is up: one that is down may say anything.
-    pub(super) fn unknown_model(&self) -> Option<Class> {
+    pub(super) fn unknown_model(&self) -> Option<ErrorClass> {
         let is_up = self.failed.status.is_none_or(|status| status < 500);
         let is_said =
             words::UNKNOWN_MODEL.is_match(&self.words) || self.said.codes.iter().any(|code| code == "model_not_found");
-        (is_up && is_said && self.may_name_a_fault()).then_some(Class::UnknownModel)
+        (is_up && is_said && self.may_name_a_fault()).then_some(ErrorClass::UnknownModel)
     }
 
     /// Whether words about an error in the request can be taken literally.
@@ -25,12 +26,12 @@ impl Report<'_> {
     }
 
     /// The model does not exist, or there is nothing at that address.
-    pub(super) fn not_found(&self) -> Option<Class> {
-        (self.status == Some(404)).then_some(Class::UnknownModel)
+    pub(super) fn not_found(&self) -> Option<ErrorClass> {
+        (self.status == Some(404)).then_some(ErrorClass::UnknownModel)
     }
 
     /// The request itself was refused, and no code or text says why.
-    pub(super) fn unexplained(&self) -> Option<Class> {
+    pub(super) fn unexplained(&self) -> Option<ErrorClass> {
         let is_refused = match self.status {
             Some(status) => matches!(status, 400 | 413 | 422),
             None => self.origin == Origin::Error,
@@ -38,6 +39,6 @@ impl Report<'_> {
         let is_explained = words::NO_OVERFLOW.is_match(&self.codes_and_words())
             || words::names_a_fault(&self.words)
             || self.said.codes.iter().any(|code| codes::names_a_fault(code));
-        (is_refused && self.may_overflow() && !is_explained).then_some(Class::Unexplained)
+        (is_refused && self.may_overflow() && !is_explained).then_some(ErrorClass::Unexplained)
     }
 }

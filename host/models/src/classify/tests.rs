@@ -12,7 +12,7 @@ fn of(status: Option<u16>, body: &str) -> ModelError {
 }
 
 fn class(status: Option<u16>, body: &str) -> &'static str {
-    of(status, body).class()
+    of(status, body).class.name()
 }
 
 fn anthropic(code: &str, message: &str) -> String {
@@ -63,7 +63,7 @@ fn what_anthropic_says() {
         (400, invalid, "max_tokens: 9 > 8, which is the maximum allowed number of output tokens", "other"),
         (400, invalid, "This model's context window is large. Let's look into the overflow bug.", "unexplained"),
     ] {
-        assert_eq!(of(Some(status), &anthropic(code, message)).class(), class, "{status} {message}");
+        assert_eq!(of(Some(status), &anthropic(code, message)).class.name(), class, "{status} {message}");
     }
 }
 
@@ -103,7 +103,7 @@ fn what_openai_and_compatible_servers_say() {
         (404, r#"{"error":"model 'x' not found"}"#.into(), "unknown_model"),
         (400, r#"{"detail":"no"}"#.into(), "unexplained"),
     ] {
-        assert_eq!(of(Some(status), &body).class(), class, "{status} {body}");
+        assert_eq!(of(Some(status), &body).class.name(), class, "{status} {body}");
     }
 }
 
@@ -113,11 +113,10 @@ fn a_refusal_is_read_under_whatever_key_its_words_are() {
     let why = "The prompt is too long: 9000 tokens > 8192 maximum";
     let body = serde_json::json!({"ok": false, "id": "a1-b2", "why": [{"en": why}], "prompt": "the context is full"});
     let refused = of(Some(400), &body.to_string());
-    let ModelError::Overflow { observed_tokens: Some(9_000), allowed_tokens: Some(8_192), ref message, .. } = refused
-    else {
+    let ErrorClass::Overflow { observed_tokens: Some(9_000), allowed_tokens: Some(8_192), .. } = refused.class else {
         panic!("{refused:?}");
     };
-    assert!(message.ends_with(why), "{message}");
+    assert!(refused.message.ends_with(why), "{refused:?}");
     // Where there are words at their place, others may be anybody's; and an answer is no refusal.
     let elsewhere = serde_json::json!({"message": "that does not work", "why": why}).to_string();
     assert_eq!(class(Some(400), &elsewhere), "unexplained");
@@ -129,27 +128,28 @@ fn a_page_of_html_is_classified_by_its_status() {
     let page = "<html>\n<head><title>413 Request Entity Too Large</title></head></html>";
     let payload = r#"{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"Request payload size exceeds the limit: 20971520 bytes."}}"#;
     let error = of(Some(400), payload);
-    assert!(matches!(error, ModelError::Overflow { is_of_request: true, .. }), "{error:?}");
+    assert!(matches!(error.class, ErrorClass::Overflow { is_of_request: true, .. }), "{error:?}");
     let counted = r#"{"error":{"message":"request too large: limit 8000, requested 8098"}}"#;
     let error = of(Some(413), counted);
-    assert!(matches!(error, ModelError::Overflow { is_of_request: false, .. }), "{error:?}");
-    let ModelError::Overflow { message, observed_tokens: None, .. } = of(Some(413), page) else {
+    assert!(matches!(error.class, ErrorClass::Overflow { is_of_request: false, .. }), "{error:?}");
+    let ModelError { class: ErrorClass::Overflow { observed_tokens: None, .. }, message } = of(Some(413), page) else {
         panic!("a body that is too large for the provider's door is too large a prompt");
     };
     assert_eq!(message, "413 Request Entity Too Large");
     assert_eq!(class(None, page), "context_overflow", "the title has the status");
-    assert_eq!(of(Some(502), "<html>Bad gateway</html>").class(), "overloaded");
+    assert_eq!(of(Some(502), "<html>Bad gateway</html>").class.name(), "overloaded");
     assert_eq!(class(Some(401), ""), "auth");
     assert_eq!(
         of(Some(401), "").to_string(),
         "the provider does not accept the credentials: status 401 without an explanation"
     );
-    assert_eq!(of(Some(302), "").class(), "other");
+    assert_eq!(of(Some(302), "").class.name(), "other");
 }
 
 #[test]
 fn a_long_message_is_cut_and_kept_on_one_line() {
-    let ModelError::Unexplained { message } = of(Some(400), &"長\n".repeat(1_000)) else { panic!("unexplained") };
+    let ModelError { class, message } = of(Some(400), &"長\n".repeat(1_000));
+    assert_eq!(class, ErrorClass::Unexplained);
     assert_eq!(message.chars().count(), MAX_MESSAGE_CHARS + 1);
     assert!(!message.contains('\n'));
 }

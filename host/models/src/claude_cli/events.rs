@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{MAX_SHOWN_CHARS, PROVIDER};
 use crate::{
-    Answer, ModelError, Stop, Usage,
+    Answer, ErrorClass, ModelError, Stop, Usage,
     classify::{Failed, classify},
     counts::{self, Count},
 };
@@ -176,7 +176,7 @@ impl Transcript {
         let stop = match result.stop_reason.as_deref() {
             Some("max_tokens") => Stop::MaxTokens,
             Some("model_context_window_exceeded") => Stop::WindowFull,
-            Some("refusal") => return Some(Err(ModelError::Refused { message: text })),
+            Some("refusal") => return Some(Err(ModelError::new(ErrorClass::Refused, text))),
             _ => Stop::End,
         };
         // The result adds up all calls that `claude` has made by itself. The last one's prompt is the size that counts;
@@ -193,7 +193,7 @@ fn failure(result: &Outcome, kind: &str) -> ModelError {
     if message.is_empty() && result.terminal_reason.as_deref() != Some("prompt_too_long") {
         let why: Vec<&str> = iter::once(&result.subtype).chain(&result.errors).map(String::as_str).collect();
         let why = text::collapse_whitespace(&why.join(": "));
-        return ModelError::Other { message: format!("`claude` failed: {}", text::head(&why, MAX_SHOWN_CHARS)) };
+        return ModelError::new(ErrorClass::Other, format!("`claude` failed: {}", text::head(&why, MAX_SHOWN_CHARS)));
     }
     let error = json!({"type": kind, "terminal_reason": result.terminal_reason, "message": message});
     let body = json!({"error": error}).to_string();
@@ -242,15 +242,15 @@ mod tests {
             (Some(529), "API Error: 529 Overloaded", "completed", "server_error", "overloaded"),
             (Some(400), "API Error: 400 bad things", "completed", "invalid_request", "unexplained"),
         ] {
-            assert_eq!(failed(status, text, reason, kind).class(), class, "{text}");
+            assert_eq!(failed(status, text, reason, kind).class.name(), class, "{text}");
         }
     }
 
     #[test]
     fn an_overflow_has_its_numbers() {
-        let numbers = |text| match failed(Some(400), text, "prompt_too_long", "invalid_request") {
-            ModelError::Overflow { observed_tokens, allowed_tokens, .. } => (observed_tokens, allowed_tokens),
-            other => panic!("{other}"),
+        let numbers = |text| match failed(Some(400), text, "prompt_too_long", "invalid_request").class {
+            ErrorClass::Overflow { observed_tokens, allowed_tokens, .. } => (observed_tokens, allowed_tokens),
+            other => panic!("{other:?}"),
         };
         let text = "Prompt is too long · the request is ~350,000 tokens (limit 200000) ...";
         assert_eq!(numbers(text), (Some(350_000), Some(200_000)));
@@ -279,7 +279,7 @@ mod tests {
             assert_eq!(finish(&[result(reason, "好")]), Some(Ok(Answer { blocks, stop, usage })));
         }
         assert_eq!(finish(&[result("end_turn", "")]).expect("a result").expect("an answer").blocks, []);
-        assert_eq!(finish(&[result("refusal", "no")]), Some(Err(ModelError::Refused { message: "no".into() })));
+        assert_eq!(finish(&[result("refusal", "no")]), Some(Err(ModelError::new(ErrorClass::Refused, "no"))));
     }
 
     /// Once, a long answer that `claude` had continued by itself counted its prompt several times.

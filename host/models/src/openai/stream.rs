@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::{
-    Answer, ModelError, Stop, Usage, classify,
+    Answer, ErrorClass, ModelError, Stop, Usage, classify,
     counts::{self, Count},
     foreign,
     http::Assemble,
@@ -310,11 +310,11 @@ impl Assembly {
         let is_filtered = matches!(finish_reason, "content_filter" | "sensitive");
         if is_filtered || (!refusal.is_empty() && text.is_empty()) {
             let message = if refusal.is_empty() { "its content filter intervened".into() } else { refusal };
-            return Err(ModelError::Refused { message });
+            return Err(ModelError::new(ErrorClass::Refused, message));
         }
         if BROKEN_OFF.contains(&finish_reason) {
             let message = "it ended its answer with an error".to_owned();
-            return Err(ModelError::Overloaded { retry_after: None, message });
+            return Err(ModelError::new(ErrorClass::Overloaded { retry_after: None }, message));
         }
         let cut = match finish_reason {
             "length" | "max_tokens" => Some(Stop::MaxTokens),
@@ -361,7 +361,7 @@ impl From<Counted> for Usage {
 }
 
 fn malformed(what: &str) -> ModelError {
-    ModelError::Transport { message: format!("the stream is malformed: {what}") }
+    ModelError::new(ErrorClass::Transport, format!("the stream is malformed: {what}"))
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use pmk_stand_ins::{
 use serde_json::json;
 
 use super::*;
-use crate::{Stop, Tool, http};
+use crate::{ErrorClass, Stop, Tool, http};
 
 fn client(server: &stand_in::OpenAi, key: Option<&str>) -> OpenAi {
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -79,7 +79,7 @@ async fn a_round_of_tools() {
     let Some(Message { blocks, .. }) = messages.last_mut() else { panic!("a message") };
     blocks.pop();
     let error = client.ask(&request(messages), &Meter::default()).await.expect_err("a call without a result");
-    assert_eq!(error.class(), "malformed_history");
+    assert_eq!(error.class.name(), "malformed_history");
 }
 
 #[tokio::test]
@@ -100,8 +100,8 @@ async fn failures_have_their_class() {
             .ask(&request(vec![Message::user("q")]), &Meter::default())
             .await
             .expect_err("a failure");
-        assert_eq!((error.class(), server.requests().len()), (class, calls), "{error}");
-        if let ModelError::Overflow { observed_tokens, allowed_tokens, .. } = error {
+        assert_eq!((error.class.name(), server.requests().len()), (class, calls), "{error}");
+        if let ErrorClass::Overflow { observed_tokens, allowed_tokens, .. } = error.class {
             assert_eq!((observed_tokens, allowed_tokens), (Some(20), Some(10)));
         }
     }
@@ -114,7 +114,7 @@ async fn a_wrong_key_and_none_are_said() {
         let client = client(&server, key);
         assert!(!format!("{client:?}").contains("sk-secret"));
         let error = client.ask(&request(vec![Message::user("q")]), &Meter::default()).await.expect_err("no access");
-        assert_eq!(error.class(), "auth");
+        assert_eq!(error.class.name(), "auth");
     }
 }
 
@@ -155,7 +155,7 @@ async fn an_error_whose_body_drips_without_end_hid_its_status() {
         outcome = client.ask(&asked, &meter) => outcome.expect_err("no access"),
         () = drip => panic!("the server has gone"),
     };
-    assert!(error.class() == "auth" && error.to_string().contains("Who are you?"), "{error}");
+    assert!(error.class.name() == "auth" && error.to_string().contains("Who are you?"), "{error}");
 }
 
 fn text(answer: &Answer) -> String {
@@ -215,7 +215,7 @@ async fn a_stream_that_breaks_off_twice_is_no_answer() {
         let asked = request(vec![Message::user("q")]);
         let error =
             OpenAi::new(config).expect("a client").ask(&asked, &Meter::default()).await.expect_err("half an answer");
-        assert_eq!((error.class(), server.requests().len()), ("transport", 2), "{reply:?}");
+        assert_eq!((error.class.name(), server.requests().len()), ("transport", 2), "{reply:?}");
     }
 }
 
@@ -247,7 +247,7 @@ async fn a_last_event_without_the_line_that_ends_it_counts() {
         (0..3).for_each(|_| server.push(Reply::Raw(format!("{said}{last}"))));
         let asked = request(vec![Message::user("q")]);
         let error = client(&server, Some(KEY)).ask(&asked, &Meter::default()).await.expect_err("no answer");
-        assert_eq!((error.class(), server.requests().len()), (class, requests), "{last:?}");
+        assert_eq!((error.class.name(), server.requests().len()), (class, requests), "{last:?}");
     }
 }
 
@@ -259,7 +259,7 @@ async fn what_a_content_filter_took_away_was_not_counted() {
     let meter = Meter::default();
     let asked = request(vec![Message::user("q")]);
     let error = client(&server, Some(KEY)).ask(&asked, &meter).await.expect_err("a refusal");
-    assert_eq!((error.class(), meter.total().input_tokens, meter.total().output_tokens), ("refused", 20, 5));
+    assert_eq!((error.class.name(), meter.total().input_tokens, meter.total().output_tokens), ("refused", 20, 5));
 }
 
 /// The response of a server that ignores `stream`.
@@ -356,7 +356,7 @@ async fn an_error_that_comes_as_an_answer_means_the_same() {
             (0..2).for_each(|_| server.push(reply.clone()));
             let asked = request(vec![Message::user("q")]);
             let error = client(&server, Some(KEY)).ask(&asked, &Meter::default()).await.expect_err("an error");
-            assert_eq!(error.class(), class, "{reply:?}: {error}");
+            assert_eq!(error.class.name(), class, "{reply:?}: {error}");
         }
     }
 }

@@ -1,7 +1,9 @@
 //! What people do besides asking, as reported by Slack: events of edits, deletions, reactions and buttons.
 
 use pmk_host::{
-    chat::{Attachments, Change, Choice, DeletedAuthor, Deletion, Edit, Inbound, Press, ReactedAuthor, Reaction},
+    chat::{
+        Attachments, Change, Choice, DeletedAuthor, Deletion, Edit, Inbound, MessageRef, Press, ReactedAuthor, Reaction,
+    },
     front::{BackfillRequest, Intake, Kind as Posted, Past},
 };
 use serde_json::Value;
@@ -229,9 +231,8 @@ impl State {
         let press = Press {
             id: format!("Pr{number}"),
             user: person.unwrap_or_else(|| question.inbound.user.clone()),
-            channel: post.place.channel.clone(),
+            message: MessageRef::new(&post.place.channel, &post.ts),
             thread_ts: post.place.thread_ts.clone(),
-            ts: post.ts.clone(),
             choice,
         };
         let about = self.asked_by(&post.shows.event_id.clone(), post.shows.numbers().collect());
@@ -248,7 +249,7 @@ impl State {
         if let Some(wish) = event_id.strip_prefix(":again:") {
             let wished = self.done.iter().filter(|done| match &done.news {
                 News::Again(reaction) => reaction.event_id.as_deref() == Some(wish),
-                News::Press(press) => wish == format!("again:{}:{}", press.channel, press.ts),
+                News::Press(press) => wish == format!("again:{}:{}", press.message.channel, press.message.ts),
                 _ => false,
             });
             about.extend(wished.flat_map(|done| &done.about));
@@ -325,9 +326,8 @@ impl State {
         let mut answers = self.posts.iter().filter(is_about);
         let (answer, another) = (answers.next()?, answers.next());
         let is_meant = match news {
-            News::AnswerDeleted { ts, .. } | News::Thumb(Reaction { ts, .. }) | News::Press(Press { ts, .. }) => {
-                *ts == answer.ts
-            }
+            News::AnswerDeleted { ts, .. } => *ts == answer.ts,
+            News::Thumb(Reaction { message, .. }) | News::Press(Press { message, .. }) => message.ts == answer.ts,
             News::Again(_) => answer.is_there(),
             News::Edited { .. } | News::Deleted { .. } | News::Stop(_) => false,
         };
@@ -348,15 +348,17 @@ fn reaction(number: usize, question: &Question, to: Option<String>, reaction: &s
     Reaction {
         event_id: Some(format!("De{number:03}")),
         user: question.inbound.user.clone(),
-        channel: question.inbound.reply_to.channel.clone(),
-        ts: to.unwrap_or_else(|| question.inbound.ts.clone()),
+        message: match to {
+            Some(ts) => MessageRef::new(&question.inbound.reply_to.channel, ts),
+            None => question.inbound.message_ref(),
+        },
         reaction: reaction.to_owned(),
         author,
     }
 }
 
-fn deleted(channel: String, ts: String, of: DeletedAuthor) -> Change {
-    Change::Deleted(Deletion { channel, ts, thread: None, of })
+fn deleted(message: MessageRef, of: DeletedAuthor) -> Change {
+    Change::Deleted(Deletion { message, thread: None, of })
 }
 
 impl Slack {
@@ -396,8 +398,12 @@ impl Slack {
         }
         let taken = match news.clone() {
             News::Edited { edit, .. } => intake.change(Change::Edited(edit)).await,
-            News::Deleted { channel, ts } => intake.change(deleted(channel, ts, DeletedAuthor::Us)).await,
-            News::AnswerDeleted { channel, ts, .. } => intake.change(deleted(channel, ts, DeletedAuthor::Own)).await,
+            News::Deleted { channel, ts } => {
+                intake.change(deleted(MessageRef { channel, ts }, DeletedAuthor::Us)).await
+            }
+            News::AnswerDeleted { channel, ts, .. } => {
+                intake.change(deleted(MessageRef { channel, ts }, DeletedAuthor::Own)).await
+            }
             News::Stop(reaction) | News::Again(reaction) | News::Thumb(reaction) => intake.react(reaction).await,
             News::Press(press) => intake.press(press).await,
         };
@@ -434,7 +440,7 @@ impl Slack {
                 for question in state.questions.iter().filter(|question| about.contains(&question.number)) {
                     // It may arrive before the message that it is about, but not together with it.
                     let is_in_order = question.accepted_at.is_none_or(|accepted| accepted < sent_at);
-                    if is_in_order && reaction.ts == question.inbound.ts {
+                    if is_in_order && reaction.message.ts == question.inbound.ts {
                         world.witness.stopped(at, question.number);
                     }
                     // Messages that are answered together are stopped together.

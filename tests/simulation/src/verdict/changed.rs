@@ -95,7 +95,9 @@ impl Verdict<'_> {
             .iter()
             .filter_map(|done| match &done.news {
                 News::Again(reaction) => reaction.event_id.clone(),
-                News::Press(press) if press.choice == Choice::Again => Some(format!("{}:{}", press.channel, press.ts)),
+                News::Press(press) if press.choice == Choice::Again => {
+                    Some(format!("{}:{}", press.message.channel, press.message.ts))
+                }
                 _ => None,
             })
             .collect();
@@ -105,7 +107,7 @@ impl Verdict<'_> {
         if taken_up > wishes.len() {
             breaches.push(format!("questions were taken up again {taken_up} times by {} wishes", wishes.len()));
         }
-        let open = self.kept.presses.iter().filter(|pressed| !self.is_fixed(&pressed.press.ts)).count();
+        let open = self.kept.presses.iter().filter(|pressed| !self.is_fixed(&pressed.press.message.ts)).count();
         if open > 0 {
             breaches.push(format!("{open} buttons were pressed, and what they say is not done"));
         }
@@ -133,7 +135,7 @@ impl Verdict<'_> {
             if !is_alone || self.questions.iter().any(|question| says_stop(&question)) {
                 continue;
             }
-            let stopped = self.questions.iter().filter(|question| question.inbound.ts == reaction.ts);
+            let stopped = self.questions.iter().filter(|question| question.inbound.ts == reaction.message.ts);
             for question in stopped {
                 for asked in self.world.witness.all_given_up(told..=accepted) {
                     let is_here = |number: &usize| {

@@ -46,10 +46,10 @@ impl Verdict<'_> {
                         breaches.push(format!("{:?} were to be asked again, and nobody did", done.about));
                     }
                 }
-                News::Thumb(Reaction { user, ts, .. })
-                | News::Press(Press { user, ts, choice: Choice::Like | Choice::Dislike, .. }) => {
+                News::Thumb(Reaction { user, message, .. })
+                | News::Press(Press { user, message, choice: Choice::Like | Choice::Dislike, .. }) => {
                     // Of questions that are answered together, one has the vote.
-                    let Some(post) = self.posts.iter().find(|post| post.ts == *ts) else { continue };
+                    let Some(post) = self.posts.iter().find(|post| post.ts == message.ts) else { continue };
                     let all = || self.questions.iter().filter(|question| post.shows.is_about(question)).chain(about());
                     let is_stored = all().any(|Question { inbound, .. }| {
                         let (channel, ts) = (inbound.reply_to.channel.clone(), inbound.ts.clone());

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::SignedDuration;
 use pmk_core::Message;
-use pmk_models::{Meter, Model, ModelError, Provider, Request};
+use pmk_models::{ErrorClass, Meter, Model, ModelError, Provider, Request};
 use tokio::time::timeout;
 
 use super::{Finding, PATIENCE, Part, State, get};
@@ -72,14 +72,14 @@ async fn ask(model: &dyn Model, offline: bool, messages: &Messages) -> Finding {
 /// gateway from serving.
 fn refused(name: &str, error: &ModelError, messages: &Messages) -> Finding {
     let what = format!("{name}: {error}");
-    let (state, hint) = match error {
-        ModelError::RateLimited { .. } | ModelError::Overloaded { .. } => (State::Odd, DoctorRemark::ModelLater),
-        ModelError::Auth { .. } => (State::Bad, DoctorRemark::ModelCredentials),
-        ModelError::Billing { .. } => (State::Bad, DoctorRemark::ModelBilling),
-        ModelError::UnknownModel { .. } => (State::Bad, DoctorRemark::ModelName),
-        ModelError::Transport { .. } if roots::blames_the_clock(&what) => (State::Bad, DoctorRemark::ModelClock),
-        ModelError::Transport { .. } | ModelError::Timeout { .. } => (State::Bad, DoctorRemark::ModelNetwork),
-        ModelError::Unexplained { .. } | ModelError::Refused { .. } => (State::Odd, DoctorRemark::ModelSmall),
+    let (state, hint) = match error.class {
+        ErrorClass::RateLimited { .. } | ErrorClass::Overloaded { .. } => (State::Odd, DoctorRemark::ModelLater),
+        ErrorClass::Auth => (State::Bad, DoctorRemark::ModelCredentials),
+        ErrorClass::Billing => (State::Bad, DoctorRemark::ModelBilling),
+        ErrorClass::UnknownModel => (State::Bad, DoctorRemark::ModelName),
+        ErrorClass::Transport if roots::blames_the_clock(&what) => (State::Bad, DoctorRemark::ModelClock),
+        ErrorClass::Transport | ErrorClass::Timeout => (State::Bad, DoctorRemark::ModelNetwork),
+        ErrorClass::Unexplained | ErrorClass::Refused => (State::Odd, DoctorRemark::ModelSmall),
         _ => return Finding::bad(NAME, what, messages.doctor_see(&format!("{PAGE}#when-a-model-refuses"))),
     };
     Finding::new(NAME, state, what, Some(messages.doctor(hint)))

@@ -4,7 +4,7 @@
 //! refused as well, they are left out from then on.
 
 use pmk_core::{Block, Message, Origin, Role, message};
-use pmk_models::{Action, ModelError, Request};
+use pmk_models::{Action, ErrorClass, ModelError, Request};
 
 use super::super::{Exchange, Ports, budget, window::Hidden};
 use crate::store::StoreError;
@@ -91,12 +91,12 @@ const OF_IMAGES: [&str; 8] = ["image", "picture", "vision", "multimodal", "multi
 /// another error; what is too large may be their bytes, unless the prompt is said to be. An error that is known to be
 /// another one, or that is our own, is about images only if it says so.
 fn may_be_about_images(error: &ModelError) -> bool {
-    match error {
-        ModelError::Overflow { is_of_request, .. } => *is_of_request,
-        ModelError::Other { message } => {
-            let message = message.to_lowercase();
+    match error.class {
+        ErrorClass::Overflow { is_of_request, .. } => is_of_request,
+        ErrorClass::Other => {
+            let message = error.message.to_lowercase();
             OF_IMAGES.iter().any(|word| message.contains(word))
         }
-        error => matches!(error.action(), Action::Probe | Action::Repair),
+        _ => matches!(error.action(), Action::Probe | Action::Repair),
     }
 }

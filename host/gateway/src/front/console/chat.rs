@@ -20,7 +20,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{DEFAULT_CHANNEL, DEFAULT_USER, Typed as Said};
 use crate::{
-    chat::{Inbound, ReactedAuthor, Reaction},
+    chat::{Inbound, MessageRef, ReactedAuthor, Reaction},
     front::{Delivery, Front, FrontError, Intake, Kind, Progress},
     ledger::report::{QuestionReport, TurnReport},
     messages::Messages,
@@ -108,18 +108,14 @@ impl Chat {
         // Replaced as a whole.
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(ts) = asked else { return self.tell(&self.messages.chat_no_word()) };
-        let (user, channel) = (DEFAULT_USER.to_owned(), DEFAULT_CHANNEL.to_owned());
-        match intake
-            .react(Reaction {
-                event_id: None,
-                user,
-                channel,
-                ts,
-                reaction: reaction.to_owned(),
-                author: ReactedAuthor::Unknown,
-            })
-            .await
-        {
+        let given = Reaction {
+            event_id: None,
+            user: DEFAULT_USER.to_owned(),
+            message: MessageRef::new(DEFAULT_CHANNEL, ts),
+            reaction: reaction.to_owned(),
+            author: ReactedAuthor::Unknown,
+        };
+        match intake.react(given).await {
             Ok(()) => Ok(()),
             Err(error) => self.tell(&self.messages.chat_no_effect(&error.to_string())),
         }

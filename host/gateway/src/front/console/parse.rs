@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::{DEFAULT_CHANNEL, DEFAULT_USER, Typed};
 use crate::{
-    chat::{Inbound, ReactedAuthor, Reaction},
+    chat::{Inbound, MessageRef, ReactedAuthor, Reaction},
     front::{self},
 };
 
@@ -88,7 +88,7 @@ fn reaction(object: &Map<String, Value>) -> Result<Reaction, Wrong> {
     let (user, channel, ts) = (named("user")?, named("channel")?, given("ts")?);
     // The ids of messages that answer no question contain colons.
     checked("ts", &ts.replace(':', "."))?;
-    Ok(Reaction { event_id: None, user, channel, ts, reaction, author: ReactedAuthor::Unknown })
+    Ok(Reaction { event_id: None, user, message: MessageRef { channel, ts }, reaction, author: ReactedAuthor::Unknown })
 }
 
 fn message(object: &Map<String, Value>) -> Result<Inbound, Wrong> {

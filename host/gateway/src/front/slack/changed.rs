@@ -16,7 +16,7 @@ use super::{
     said::{MessageEvent, message},
 };
 use crate::{
-    chat::{Addressing, Change, DeletedAuthor, Deletion, Edit},
+    chat::{Addressing, Change, DeletedAuthor, Deletion, Edit, MessageRef},
     front::malformed,
 };
 
@@ -135,7 +135,7 @@ fn deleted(channel: String, ts: &str, thread: Option<&str>, before: Option<&Told
     };
     let key = |(place, thread)| SessionKey { front: FrontName::Slack, place, thread: Some(String::from(thread)) };
     let thread = place.zip(thread).map(key);
-    Some(Change::Deleted(Deletion { thread, ts: ts.to_owned(), of, channel }))
+    Some(Change::Deleted(Deletion { message: MessageRef::new(channel, ts), thread, of }))
 }
 
 fn edited_at(edited: Option<&Value>) -> Option<String> {
@@ -214,8 +214,8 @@ mod tests {
                    "previous_message": said(user, "x")})
         };
         let gone = |of, thread: Option<&str>| {
-            let (channel, ts, thread) = ("D1".into(), "1.1".into(), thread.map(|key| key.parse().expect("a key")));
-            Some(InboundEvent::Change(Change::Deleted(Deletion { channel, ts, thread, of })))
+            let (message, thread) = (MessageRef::new("D1", "1.1"), thread.map(|key| key.parse().expect("a key")));
+            Some(InboundEvent::Change(Change::Deleted(Deletion { message, thread, of })))
         };
         assert_eq!(read(deleted("U1")), gone(DeletedAuthor::Us, None));
         assert_eq!(read(deleted("UBOT")), gone(DeletedAuthor::Own, None));

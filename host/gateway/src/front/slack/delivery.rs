@@ -17,7 +17,7 @@ use super::{
     web::{Slot, Web},
 };
 use crate::{
-    chat::{Button, MessageBody, ReplyTo},
+    chat::{Button, MessageBody, MessageRef, ReplyTo},
     front::{Delivery, FrontError, Kind},
 };
 
@@ -203,7 +203,7 @@ async fn put(
 ) -> Result<String, CallFailure> {
     let urgency = urgency(part);
     let put = async |content: &Content| match replaces {
-        Some(ts) => web.update(&part.reply_to.channel, ts, content, Some(tag), urgency).await,
+        Some(ts) => web.update(&MessageRef::new(&part.reply_to.channel, ts), content, Some(tag), urgency).await,
         None => web.post(part.reply_to, content, Some(tag), urgency).await,
     };
     match put(&content.with_buttons(buttons)).await {

@@ -178,9 +178,9 @@ impl InboundContext<'_> {
             Some(InboundEvent::Reaction(mut reaction)) => {
                 // A stop reaction to a streamed answer refers to its question.
                 if says_stop(&reaction.reaction)
-                    && let Some(question) = self.streams.question_of(&reaction.channel, &reaction.ts)
+                    && let Some(question) = self.streams.question_of(&reaction.message)
                 {
-                    reaction.ts = question;
+                    reaction.message.ts = question;
                 }
                 self.known(self.intake.react(reaction).await, |error| {
                     tracing::error!(event, error, "a reaction had no effect; Slack will send it again");

@@ -29,7 +29,7 @@ use super::{
     said::{self, MessageEvent, message},
 };
 use crate::{
-    chat::{Addressing, Change, Inbound, ReactedAuthor, Reaction, ThreadMessage},
+    chat::{Addressing, Change, Inbound, MessageRef, ReactedAuthor, Reaction, ThreadMessage},
     front::malformed,
 };
 
@@ -216,7 +216,8 @@ pub(super) fn news(callback: Callback, me: &Identity, places: Places) -> Option<
                 Some(author) if author == user => ReactedAuthor::Themselves,
                 Some(_) => ReactedAuthor::Another,
             };
-            Some(InboundEvent::Reaction(Reaction { event_id: Some(event_id), user, channel, ts, reaction, author }))
+            let (event_id, message) = (Some(event_id), MessageRef { channel, ts });
+            Some(InboundEvent::Reaction(Reaction { event_id, user, message, reaction, author }))
         }
         Event::HomeOpened(Opened { user, channel, tab }) if tab.as_deref() == Some("messages") => {
             Some(InboundEvent::Opened { user, channel })

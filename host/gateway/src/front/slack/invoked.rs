@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{app::COMMAND, blocks, mrkdwn};
 use crate::{
-    chat::{Attachments, Choice, Inbound, Invocation, Press, ReplyTo, SLASH},
+    chat::{Attachments, Choice, Inbound, Invocation, MessageRef, Press, ReplyTo, SLASH},
     front::malformed,
 };
 
@@ -95,9 +95,8 @@ fn press(payload: &Payload, user: &str, channel: &str, choice: Choice) -> Result
     Ok(Invoked::Press(Box::new(Press {
         id: id.to_owned(),
         user: user.to_owned(),
-        channel: channel.to_owned(),
+        message: MessageRef::new(channel, ts),
         thread_ts: thread_ts.map(str::to_owned),
-        ts: ts.to_owned(),
         choice,
     })))
 }
@@ -170,9 +169,8 @@ mod tests {
         let expected = Press {
             id: "1.2.3a".into(),
             user: "U1".into(),
-            channel: "C1".into(),
+            message: MessageRef::new("C1", "17.1"),
             thread_ts: Some("16.1".into()),
-            ts: "17.1".into(),
             choice: Choice::Yes,
         };
         assert_eq!(click(|_| {}), Ok(Invoked::Press(expected.clone().into())));

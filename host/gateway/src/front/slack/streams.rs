@@ -45,7 +45,7 @@ use super::{
     web::{Slot, Web},
 };
 use crate::{
-    chat::{Button, Inbound, ReactedAuthor, Reaction, ReplyTo},
+    chat::{Button, Inbound, MessageRef, ReactedAuthor, Reaction, ReplyTo},
     front::{Delivery, settled::settled},
 };
 
@@ -98,10 +98,9 @@ struct Open {
 /// What an earlier run has shown of an answer.
 #[derive(Clone, Debug)]
 struct Left {
-    channel: String,
+    message: MessageRef,
     /// The question.
     asked: String,
-    ts: String,
 }
 
 /// What people see of it.
@@ -228,22 +227,25 @@ impl Streams {
         tag: &SlackMessageMetadata,
     ) -> Result<Option<String>, CallFailure> {
         let Delivery { event_id, speech, .. } = part;
-        let (channel, text) = (&part.reply_to.channel, speech.text.as_str());
+        let text = speech.text.as_str();
+        let here = |ts: String| MessageRef::new(&part.reply_to.channel, ts);
         let left = self.state().left.get(*event_id).cloned();
-        if let Some(Left { ts, .. }) = left {
+        if let Some(Left { message, .. }) = left {
+            let message = here(message.ts);
             // It may still be open. Only a complete message gets the tag.
-            let _ = stop(web, channel, &ts, "", &[], None).await;
-            return replace(web, channel, ts, text, buttons, tag).await;
+            let _ = stop(web, &message, "", &[], None).await;
+            return replace(web, &message, text, buttons, tag).await;
         }
         let Some(Shown { ts: Some(ts), text: streamed, in_doubt, _place }) = self.shown(event_id).await else {
             return Ok(None);
         };
+        let message = here(ts);
         let rest = text.strip_prefix(&streamed).filter(|rest| !in_doubt && rest.chars().count() <= MAX_PIECE);
         let rest = rest.filter(|_| markdown::is_honest(text));
         let (last, kept) = (rest.unwrap_or_default(), rest.map(|_| tag));
-        let stopped = match stop(web, channel, &ts, last, buttons, kept).await {
+        let stopped = match stop(web, &message, last, buttons, kept).await {
             Err(failure) if failure.is_about_blocks() && !buttons.is_empty() => {
-                let without = stop(web, channel, &ts, last, &[], kept).await;
+                let without = stop(web, &message, last, &[], kept).await;
                 if without.is_ok() {
                     web.refused.learn(buttons, &failure);
                 }
@@ -266,8 +268,8 @@ impl Streams {
             tracing::info!("Slack does not keep metadata of streams; answers are no longer streamed");
         }
         match (rest, stopped) {
-            (Some(_), Ok(true)) => Ok(Some(ts)),
-            _ => replace(web, channel, ts, text, buttons, tag).await,
+            (Some(_), Ok(true)) => Ok(Some(message.ts)),
+            _ => replace(web, &message, text, buttons, tag).await,
         }
     }
 
@@ -278,8 +280,8 @@ impl Streams {
     /// It may still be there, and is remembered.
     pub(super) async fn clear(&self, web: &Web, event_id: &str, late: Duration) -> Result<(), CallFailure> {
         let left = self.state().left.get(event_id).cloned();
-        if let Some(Left { channel, ts, .. }) = left {
-            take_away(web, &channel, &ts).await?;
+        if let Some(Left { message, .. }) = left {
+            take_away(web, &message).await?;
             self.state().left.remove(event_id);
         }
         let place = self.state().open.get(event_id).map(|open| open.place.clone());
@@ -289,7 +291,7 @@ impl Streams {
                 ts => ts,
             };
             if let Some(ts) = ts {
-                take_away(web, &place.channel, &ts).await?;
+                take_away(web, &MessageRef { channel: place.channel, ts }).await?;
             }
         }
         self.state().open.remove(event_id);
@@ -304,11 +306,11 @@ impl Streams {
     }
 
     /// Returns the question to which this message is a streamed answer.
-    pub(super) fn question_of(&self, channel: &str, ts: &str) -> Option<String> {
+    pub(super) fn question_of(&self, message: &MessageRef) -> Option<String> {
         let state = self.state();
-        let is_it = |open: &&Open| open.place.channel == channel && open.ts.get().is_some_and(|its| its == ts);
+        let is_it = |open: &&Open| open.place.channel == message.channel && open.ts.get() == Some(&message.ts);
         let growing = state.open.values().find(is_it).map(|open| &open.place.after);
-        let left = || state.left.values().find(|left| left.channel == channel && left.ts == ts).map(|left| &left.asked);
+        let left = || state.left.values().find(|left| left.message == *message).map(|left| &left.asked);
         growing.or_else(left).cloned()
     }
 
@@ -320,7 +322,7 @@ impl Streams {
     /// Notes that this message, which may be the stream, is the answer to this event.
     pub(super) fn has_become(&self, event_id: &str, ts: &str) {
         let mut state = self.state();
-        if state.left.get(event_id).is_some_and(|left| left.ts == ts) {
+        if state.left.get(event_id).is_some_and(|left| left.message.ts == ts) {
             state.left.remove(event_id);
         }
         let is_it = |open: &Open| open.shown.borrow().as_ref().is_some_and(|shown| shown.ts.as_deref() == Some(ts));
@@ -332,8 +334,8 @@ impl Streams {
     }
 
     /// Remembers a message of an earlier run that was never completed.
-    pub(super) fn left_behind(&self, event_id: &str, channel: &str, asked: &str, ts: String) {
-        let left = Left { channel: channel.to_owned(), asked: asked.to_owned(), ts };
+    pub(super) fn left_behind(&self, event_id: &str, message: MessageRef, asked: &str) {
+        let left = Left { message, asked: asked.to_owned() };
         self.state().left.insert(event_id.to_owned(), left);
     }
 
@@ -411,7 +413,7 @@ impl Growing {
                     // There are enough streams. One may have ended by the next piece.
                     Err(_) => continue,
                 },
-                Some(ts) => append(web, &place.channel, ts, more).await.map(|()| None),
+                Some(ts) => append(web, &MessageRef::new(&place.channel, ts), more).await.map(|()| None),
             };
             match sent {
                 Ok(started) => {
@@ -445,8 +447,7 @@ impl Growing {
         let wish = Reaction {
             event_id: None,
             user: user.clone(),
-            channel: channel.clone(),
-            ts: after.clone(),
+            message: MessageRef::new(channel, after),
             reaction: STOP.to_owned(),
             author: ReactedAuthor::Unknown,
         };
@@ -499,7 +500,7 @@ async fn start(web: &Web, place: &Place, text: &str) -> Result<String, CallFailu
     web.write::<_, Started>(&slot, &request).await.map(|started| started.ts)
 }
 
-async fn append(web: &Web, channel: &str, ts: &str, text: &str) -> Result<(), CallFailure> {
+async fn append(web: &Web, MessageRef { channel, ts }: &MessageRef, text: &str) -> Result<(), CallFailure> {
     let request = json!({"channel": channel, "ts": ts, "markdown_text": content::without_mentions(text)});
     let slot = Slot::of("chat.appendStream", Priority::Progress);
     web.write::<_, serde::de::IgnoredAny>(&slot, &request).await.map(drop)
@@ -508,8 +509,7 @@ async fn append(web: &Web, channel: &str, ts: &str, text: &str) -> Result<(), Ca
 /// Closes a stream with the rest of the text; returns false if Slack has not kept the tag.
 async fn stop(
     web: &Web,
-    channel: &str,
-    ts: &str,
+    MessageRef { channel, ts }: &MessageRef,
     rest: &str,
     buttons: &[Button],
     tag: Option<&SlackMessageMetadata>,
@@ -533,14 +533,13 @@ async fn stop(
 /// stream is removed at the end of the turn.
 async fn replace(
     web: &Web,
-    channel: &str,
-    ts: String,
+    message: &MessageRef,
     text: &str,
     buttons: &[Button],
     tag: &SlackMessageMetadata,
 ) -> Result<Option<String>, CallFailure> {
     let Some(content) = Content::markdown(text) else { return Ok(None) };
-    match web.update(channel, &ts, &content.with_buttons(buttons), Some(tag), Priority::Answer).await {
+    match web.update(message, &content.with_buttons(buttons), Some(tag), Priority::Answer).await {
         Ok(ts) => Ok(Some(ts)),
         Err(failure) if failure.is_final() => {
             tracing::debug!(%failure, "a stream cannot become the answer");
@@ -552,8 +551,8 @@ async fn replace(
 
 /// Removes the beginning of an answer that is not completed; it may be gone already, or stay
 /// forever.
-async fn take_away(web: &Web, channel: &str, ts: &str) -> Result<(), CallFailure> {
-    match web.delete(channel, ts).await {
+async fn take_away(web: &Web, message: &MessageRef) -> Result<(), CallFailure> {
+    match web.delete(message).await {
         Err(failure) if failure.is_final() => {
             tracing::debug!(%failure, "the beginning of an answer could not be removed");
             Ok(())

@@ -39,7 +39,7 @@ use super::{
     tokens::{TokenPair, Tokens},
 };
 use crate::{
-    chat::ReplyTo,
+    chat::{MessageRef, ReplyTo},
     front::{Fence, FrontError},
 };
 
@@ -298,8 +298,7 @@ impl Web {
     /// `chat.update`; returns the message's `ts`.
     pub(super) async fn update(
         &self,
-        channel: &str,
-        ts: &str,
+        MessageRef { channel, ts }: &MessageRef,
         content: &Content,
         tag: Option<&SlackMessageMetadata>,
         urgency: Priority,
@@ -337,17 +336,17 @@ impl Web {
     }
 
     /// `chat.delete` for a message of the bot.
-    pub(super) async fn delete(&self, channel: &str, ts: &str) -> Result<(), CallFailure> {
-        self.write::<_, Posted>(&DELETES, &deletion(channel, ts)).await.map(drop)
+    pub(super) async fn delete(&self, message: &MessageRef) -> Result<(), CallFailure> {
+        self.write::<_, Posted>(&DELETES, &deletion(message)).await.map(drop)
     }
 
     /// Does the same, even if another host now works on the turn.
-    pub(super) async fn take_back(&self, channel: &str, ts: &str) -> Result<(), CallFailure> {
-        self.change::<_, Posted>(&DELETES, &deletion(channel, ts), Says::Nothing).await.map(drop)
+    pub(super) async fn take_back(&self, message: &MessageRef) -> Result<(), CallFailure> {
+        self.change::<_, Posted>(&DELETES, &deletion(message), Says::Nothing).await.map(drop)
     }
 
     /// `reactions.add`; a reaction that already exists counts as success.
-    pub(super) async fn react(&self, channel: &str, ts: &str, emoji: &str) -> Result<(), CallFailure> {
+    pub(super) async fn react(&self, MessageRef { channel, ts }: &MessageRef, emoji: &str) -> Result<(), CallFailure> {
         let request = SlackApiReactionsAddRequest::new(channel.into(), emoji.into(), ts.into());
         match self.write::<_, IgnoredAny>(&Slot::courtesy("reactions.add"), &request).await {
             Err(failure) if failure.code() == Some("already_reacted") => Ok(()),
@@ -552,7 +551,7 @@ impl Web {
     }
 }
 
-fn deletion(channel: &str, ts: &str) -> SlackApiChatDeleteRequest {
+fn deletion(MessageRef { channel, ts }: &MessageRef) -> SlackApiChatDeleteRequest {
     SlackApiChatDeleteRequest::new(channel.into(), ts.into())
 }
 

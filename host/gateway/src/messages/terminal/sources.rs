@@ -326,7 +326,7 @@ impl<'s> Visit<'s> for Places<'_, '_> {
 
     fn visit_expr_call(&mut self, call: &'s syn::ExprCall) {
         let says = |path: &syn::ExprPath| match &last_two(&path.path)[..] {
-            [.., kind, new] if new == "new" => kind == "Failure",
+            [.., kind, new] if new == "new" => ["Failure", "ModelError"].contains(&kind.as_str()),
             names => {
                 names.last().is_some_and(|name| SAY.contains(&name.as_str()))
                     || self.0.errors.contains(&names.join("::"))

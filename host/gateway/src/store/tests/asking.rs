@@ -117,8 +117,8 @@ async fn proposed(store: &Store) -> OpenTurn {
 
 async fn word(store: &Store, user: &str, ts: &str, yes: bool, now: i64) -> Option<ProposalVerdict> {
     let says = if yes { ReactionVerdict::Approve } else { ReactionVerdict::Reject };
-    let (user, channel, ts, by) = (user.into(), "D1".into(), ts.into(), VerdictSource::Reaction);
-    store.judge_proposal(&Verdict { user, channel, ts, says, by }, ends(), now).await.unwrap()
+    let (user, message, by) = (user.into(), MessageRef::new("D1", ts), VerdictSource::Reaction);
+    store.judge_proposal(&Verdict { user, message, says, by }, ends(), now).await.unwrap()
 }
 
 fn ends() -> Ends {
@@ -139,9 +139,8 @@ async fn what_a_message_says_after_a_no_is_kept_with_the_end_of_its_question() {
         let press = Press {
             id: "1.a".into(),
             user: "U1".into(),
-            channel: "D1".into(),
+            message: MessageRef::new("D1", "1.2"),
             thread_ts: None,
-            ts: "1.2".into(),
             choice: if yes { Choice::Yes } else { Choice::No },
         };
         let shown: Vec<_> = store.presses(0).await.unwrap().into_iter().map(|press| press.shows).collect();
@@ -246,8 +245,8 @@ async fn who_wrote_what_is_known_of_what_one_person_wrote() {
     let store = open(&home);
     for (event, by) in [("Ev1", Some("U1")), ("Ev2", Some("U2")), ("Ev3", None), ("Ev4", Some("U1"))] {
         let open = ask(&store, accept(&store, "slack:channel:C1", event).await).await;
-        let outturn = TurnOutcome { asked_by: by.map(str::to_owned), ..TurnOutcome::default() };
-        store.record(open.turn, Recorded { outturn, ..recorded(event, "a") }, NOW).await.unwrap();
+        let outcome = TurnOutcome { asked_by: by.map(str::to_owned), ..TurnOutcome::default() };
+        store.record(open.turn, Recorded { outcome, ..recorded(event, "a") }, NOW).await.unwrap();
         store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     }
     let session = ask(&store, accept(&store, "slack:channel:C1", "Ev5").await).await.session;
@@ -266,8 +265,8 @@ async fn messages_that_are_answered_together_keep_their_authors() {
     let steered = ask(&store, accept(&store, "slack:channel:C1", "Ev2").await).await;
     let said = Message::user("what they wrote meanwhile");
     let ids = store.archive(first.session, steered.turn, std::slice::from_ref(&said), NOW).await.unwrap();
-    let outturn = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
-    let mut answered = Recorded { outturn, also: vec![(steered.turn, "U2".into())], ..recorded("Ev1", "a") };
+    let outcome = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
+    let mut answered = Recorded { outcome, also: vec![(steered.turn, "U2".into())], ..recorded("Ev1", "a") };
     answered.messages.insert(1, Entry::new(ids[0], said));
     store.record(first.turn, answered, NOW).await.unwrap();
     let of = async |user: &str| store.written_by(first.session, user).await.unwrap();

@@ -49,9 +49,9 @@ pub(in crate::store::tests) async fn answered(
     }
     messages.push(Message::assistant(answer));
     let messages = messages.into_iter().map(|message| Entry::new(0, message)).collect();
-    let outturn = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
+    let outcome = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
     let revision = open.live.revision;
-    let recorded = Recorded { messages, outturn, revision, ..recorded("", answer) };
+    let recorded = Recorded { messages, outcome, revision, ..recorded("", answer) };
     store.record(open.turn, recorded, NOW).await.unwrap();
     store.finish(open.turn, vec![sent(0, Some(&format!("reply-{number}")))], vec![], NOW).await.unwrap();
     open
@@ -67,7 +67,7 @@ fn here(anew: bool) -> Changed {
 }
 
 fn deletion(channel: &str, ts: &str) -> Deletion {
-    Deletion { channel: channel.into(), ts: ts.into(), thread: None, of: DeletedAuthor::Us }
+    Deletion { message: MessageRef::new(channel, ts), thread: None, of: DeletedAuthor::Us }
 }
 
 pub(in crate::store::tests) async fn deleted(store: &Store, ts: &str) -> Changed {
@@ -151,7 +151,7 @@ async fn a_question_that_is_asked_again_knows_when_it_was_edited_last() {
     let store = open(&home);
     answered(&store, 1, "one", "a", 0).await;
     assert_eq!(store.edit(&edit(1, "three", 2), NOW).await, Ok(here(false)));
-    let again = store.again(("U1", false), ("D1", &at(1)), reaction("wish"), NOW).await.unwrap();
+    let again = store.again(("U1", false), &MessageRef::new("D1", at(1)), reaction("wish"), NOW).await.unwrap();
     let RegenerateOutcome::Taken(again) = again else { panic!("{again:?}") };
     assert_eq!(store.edit(&edit(1, "two", 1), NOW).await, Ok(Changed::Nothing), "an earlier one that comes late");
     assert_eq!(waits_as(&store, again.inbox).await, "three");
@@ -229,7 +229,7 @@ async fn to_ask_again_concerns_nothing_that_is_under_way() {
     answered(&store, 1, "one", "a", 0).await;
     let second = say(&store, 2, "two").await;
     let begun = ask(&store, second).await;
-    let again = store.again(("U1", false), ("D1", &at(1)), reaction("wish"), NOW).await.unwrap();
+    let again = store.again(("U1", false), &MessageRef::new("D1", at(1)), reaction("wish"), NOW).await.unwrap();
     let RegenerateOutcome::Taken(again) = again else { panic!("{again:?}") };
     // A question that the turn under way answers along leaves that turn's window unchanged.
     assert!(matches!(store.begin(again.inbox, Hold::Along, NOW).await, Ok(BeginOutcome::Ask(_))));
@@ -251,7 +251,7 @@ async fn a_question_that_waits_is_not_asked_again_later_either() {
     let question = say(&store, 1, "one").await;
     let again = |ts: String| {
         let store = store.clone();
-        async move { store.again(("U1", false), ("D1", &ts), reaction("wish"), NOW).await.unwrap() }
+        async move { store.again(("U1", false), &MessageRef::new("D1", ts), reaction("wish"), NOW).await.unwrap() }
     };
     assert_eq!(again(at(1)).await, RegenerateOutcome::Waits);
     let open = ask(&store, question).await;
@@ -267,7 +267,8 @@ async fn what_is_asked_again_and_stopped_keeps_its_old_answer() {
     let home = home();
     let store = open(&home);
     answered(&store, 1, "one", "a", 0).await;
-    let Ok(RegenerateOutcome::Taken(again)) = store.again(("U1", false), ("D1", &at(1)), reaction("wish"), NOW).await
+    let Ok(RegenerateOutcome::Taken(again)) =
+        store.again(("U1", false), &MessageRef::new("D1", at(1)), reaction("wish"), NOW).await
     else {
         panic!()
     };
@@ -388,7 +389,7 @@ async fn of_several_messages_that_were_answered_together_only_the_one_goes() {
 
 /// Returns the questions that wait after one was asked again: their text, position and author.
 async fn asked_again(store: &Store, ts: &str, once: &str) -> Vec<(String, String, String)> {
-    let again = store.again(("U1", false), ("D1", ts), reaction(once), NOW).await.unwrap();
+    let again = store.again(("U1", false), &MessageRef::new("D1", ts), reaction(once), NOW).await.unwrap();
     let RegenerateOutcome::Taken(again) = again else { panic!("{again:?}") };
     let waiting = store.open_in(&again.key).await.unwrap();
     assert_eq!(waiting.last(), Some(&again), "the newest");
@@ -414,13 +415,13 @@ async fn of_several_that_are_asked_again_each_is_edited_and_deleted_as_its_own()
     let text = "U1: eins\n\nU2: a secret\n\nU1: drei";
     let pieces = vec![(turns[0], 0..8), (turns[1], 10..22), (turns[2], 24..32)];
     let also = vec![(turns[0], "U1".into()), (turns[1], "U2".into())];
-    let outturn = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
-    store.record(turns[2], Recorded { also, pieces, outturn, ..recorded(text, "a") }, NOW).await.unwrap();
+    let outcome = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
+    store.record(turns[2], Recorded { also, pieces, outcome, ..recorded(text, "a") }, NOW).await.unwrap();
     store.finish(turns[2], vec![sent(0, Some("reply-3"))], vec![], NOW).await.unwrap();
     let own = |number, user: &str, text: &str| (text.to_owned(), at(number), user.to_owned());
     let all = [own(1, "U1", "eins"), own(2, "U2", "a secret"), own(3, "U1", "drei")];
     assert_eq!(asked_again(&store, &at(3), "Ev9").await, all);
-    let before = store.again(("U1", false), ("D1", &at(3)), reaction("Ev9"), NOW).await;
+    let before = store.again(("U1", false), &MessageRef::new("D1", at(3)), reaction("Ev9"), NOW).await;
     assert_eq!(before, Ok(RegenerateOutcome::Before), "the same wish");
     deleted(&store, &at(2)).await;
     assert_eq!(number(&home, "SELECT count(*) FROM inbox WHERE message LIKE '%secret%'"), 0);
@@ -446,8 +447,8 @@ async fn what_came_while_a_question_was_being_answered_is_asked_again_with_it() 
         let (first, came) = (ask_there(1, "where?").await, ask_there(2, "only for May").await.turn);
         let said = Message::user(format!("{named}only for May"));
         let ids = store.archive(first.session, came, std::slice::from_ref(&said), NOW).await.unwrap();
-        let outturn = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
-        let mut answer = Recorded { also: vec![(came, "U1".into())], outturn, ..recorded("where?", "in the worker") };
+        let outcome = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
+        let mut answer = Recorded { also: vec![(came, "U1".into())], outcome, ..recorded("where?", "in the worker") };
         answer.messages.insert(1, Entry::new(ids[0], said));
         store.record(first.turn, answer, NOW).await.unwrap();
         store.finish(first.turn, vec![sent(0, Some("reply-1"))], vec![], NOW).await.unwrap();
@@ -465,7 +466,7 @@ async fn a_question_is_asked_again_once_for_each_wish_and_by_those_who_may() {
     answered(&store, 1, "how much is left?", "a third", 1).await;
     let again = |actor, is_admin, ts: &str, once| {
         let (store, ts) = (store.clone(), ts.to_owned());
-        async move { store.again((actor, is_admin), ("D1", &ts), reaction(once), NOW).await.unwrap() }
+        async move { store.again((actor, is_admin), &MessageRef::new("D1", ts), reaction(once), NOW).await.unwrap() }
     };
     assert_eq!(again("U2", false, &at(1), "Ev10").await, RegenerateOutcome::NotTheirs, "somebody else's");
     assert_eq!(again("U1", false, "9.9", "Ev10").await, RegenerateOutcome::Nothing, "nothing is there");
@@ -481,14 +482,15 @@ async fn a_question_is_asked_again_once_for_each_wish_and_by_those_who_may() {
         "taken in again, as after a crash"
     );
     let revision = open.live.revision;
-    let outturn = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
-    let other = Recorded { revision, outturn, ..recorded("how much is left?", "two thirds") };
+    let outcome = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
+    let other = Recorded { revision, outcome, ..recorded("how much is left?", "two thirds") };
     store.record(open.turn, other, NOW).await.unwrap();
     store.finish(open.turn, vec![sent(0, Some("reply-2"))], vec![], NOW).await.unwrap();
     assert_eq!(again("U2", true, "reply-1", "Ev11").await, RegenerateOutcome::Before, "the same wish");
-    let button = |actor, ts| store.again((actor, false), ("D1", ts), RegenerateTrigger::Button, NOW);
-    assert_eq!(button("U1", "reply-1").await.unwrap(), RegenerateOutcome::Before, "it was asked again since");
-    assert_eq!(button("U2", "reply-1").await.unwrap(), RegenerateOutcome::NotTheirs);
+    let reply = MessageRef::new("D1", "reply-1");
+    let button = |actor| store.again((actor, false), &reply, RegenerateTrigger::Button, NOW);
+    assert_eq!(button("U1").await.unwrap(), RegenerateOutcome::Before, "it was asked again since");
+    assert_eq!(button("U2").await.unwrap(), RegenerateOutcome::NotTheirs);
     assert!(matches!(again("U1", false, "reply-1", "Ev13").await, RegenerateOutcome::Taken(_)), "another");
     // After the deletion it is gone in all its forms, and cannot be asked again.
     deleted(&store, &at(1)).await;

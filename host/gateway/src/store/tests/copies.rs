@@ -41,7 +41,7 @@ async fn used() -> TempDir {
         store.finish(open.turn, vec![sent(0, Some(&format!("1.{n}")))], vec![], NOW).await.unwrap();
     }
     accept(&store, "slack:dm:U2", "Ev2").await;
-    let again = store.again(("U1", false), ("D1", ""), reaction("once"), NOW).await.unwrap();
+    let again = store.again(("U1", false), &MessageRef::new("D1", ""), reaction("once"), NOW).await.unwrap();
     assert_eq!(again, RegenerateOutcome::Nothing);
     store.learn_tools("openai", "m", true).await.unwrap();
     store.claim_telling("U1", NOW, 0).await.unwrap();

@@ -11,7 +11,7 @@ use crate::chat::Edit;
 async fn a_question_that_was_stopped_before_it_arrived_is_not_asked() {
     let home = home();
     let store = open(&home);
-    let stopped = async |number: usize| store.stop_early(("D1", &at(number)), "U1", NOW).await.unwrap();
+    let stopped = async |number: usize| store.stop_early(&MessageRef::new("D1", at(number)), "U1", NOW).await.unwrap();
     assert!(stopped(1).await && stopped(1).await, "it comes twice");
     let inbox = say(&store, 1, "never mind").await;
     let open = ask(&store, inbox).await;

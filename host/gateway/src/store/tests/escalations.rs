@@ -320,7 +320,7 @@ async fn wrote(store: &Store, user: &str, ts: &str, text: &str) -> OpenTurn {
 
 /// Deletes it.
 async fn takes_back(store: &Store, user: &str, ts: &str) -> Changed {
-    let deletion = Deletion { channel: format!("D{user}"), ts: ts.into(), thread: None, of: DeletedAuthor::Us };
+    let deletion = Deletion { message: MessageRef::new(format!("D{user}"), ts), thread: None, of: DeletedAuthor::Us };
     store.delete(&deletion, Some(["(deleted)", "(no answer)"].map(str::to_owned)), NOW).await.unwrap()
 }
 
@@ -425,8 +425,8 @@ async fn a_question_that_was_changed_changed_the_answer_that_was_handed_on_to_it
     let marker = Marker { channel_id: "DU1".into(), apart, ..marker(&["U2"]) };
     let to = Outgoing { to: Some("U2".into()), purpose: Purpose::Escalation, ..Outgoing::reply("could you help?") };
     let escalation = Some(EscalationUpdate::Asked(FrontName::Slack, marker.clone()));
-    let outturn = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
-    let forwarded = Recorded { parts: vec![Outgoing::reply("asked"), to], escalation, outturn, ..recorded("q", "a") };
+    let outcome = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
+    let forwarded = Recorded { parts: vec![Outgoing::reply("asked"), to], escalation, outcome, ..recorded("q", "a") };
     store.record(asked.turn, forwarded, NOW).await.unwrap();
     let sent = [(0, "9.0"), (1, "9.1")].map(|(part, ts)| sent(part, Some(ts)));
     store.finish(asked.turn, sent.to_vec(), vec![], NOW).await.unwrap();
@@ -438,10 +438,10 @@ async fn a_question_that_was_changed_changed_the_answer_that_was_handed_on_to_it
     let corrected = Inbound { text: "How much, exactly?".into(), ..question };
     store.edit(&edit(corrected), NOW).await.unwrap();
     assert_eq!(ask(&store, inbox).await.inbound.text, answer.text);
-    let again = store.again(("U1", false), ("DU1", "1.1"), reaction("Ev3"), NOW).await.unwrap();
+    let again = store.again(("U1", false), &MessageRef::new("DU1", "1.1"), reaction("Ev3"), NOW).await.unwrap();
     let RegenerateOutcome::Taken(again) = again else { panic!("it is asked again: {again:?}") };
     assert_eq!(ask(&store, again.inbox).await.inbound.text, "How much, exactly?");
-    let deletion = Deletion { channel: "DU1".into(), ts: "1.1".into(), thread: None, of: DeletedAuthor::Us };
+    let deletion = Deletion { message: MessageRef::new("DU1", "1.1"), thread: None, of: DeletedAuthor::Us };
     store.delete(&deletion, None, NOW).await.unwrap();
     let passed_on = ask(&store, inbox).await;
     assert_eq!((passed_on.inbound.text, passed_on.called_off), (answer.text, None));
@@ -490,7 +490,7 @@ async fn what_a_message_had_said_was_kept_as_its_reading_and_claimed_the_answer(
     assert_eq!((&*edited.inbound.text, &edited.reading), ("wait, let me check", &None));
     let other = said(&store, "Ev3", "U3", Some("1.1")).await;
     assert!(ask(&store, other).await.absorbs().is_some(), "it is still waited for");
-    let deletion = Deletion { channel: "C1".into(), ts: "2.2".into(), thread: None, of: DeletedAuthor::Us };
+    let deletion = Deletion { message: MessageRef::new("C1", "2.2"), thread: None, of: DeletedAuthor::Us };
     store.delete(&deletion, None, NOW).await.unwrap();
     assert_eq!(read_and_claimed(edited).await, (Err(StoreError::Changed), Err(StoreError::Changed)));
     let deleted = ask(&store, inbox).await;

@@ -18,9 +18,9 @@ fn tags(arm: &str) -> Tags {
 }
 
 /// A turn of this arm, whose answer is posted under this id.
-async fn answered(store: &Store, key: &str, event_id: &str, outturn: TurnOutcome, sent_id: &str) -> OpenTurn {
+async fn answered(store: &Store, key: &str, event_id: &str, outcome: TurnOutcome, sent_id: &str) -> OpenTurn {
     let open = ask(store, accept(store, key, event_id).await).await;
-    let recorded = Recorded { outturn, ..recorded("q", "a") };
+    let recorded = Recorded { outcome, ..recorded("q", "a") };
     store.record(open.turn, recorded, NOW).await.unwrap();
     store.finish(open.turn, vec![sent(0, Some(sent_id))], vec![], NOW + 2_000).await.unwrap();
     open
@@ -114,13 +114,13 @@ async fn a_stopped_arm_gives_its_conversations_to_the_control_once() {
 async fn what_came_of_turns_is_added_up_by_conversation() {
     let home = home();
     let store = open(&home);
-    let outturn =
+    let outcome =
         |arm: &str, failed, overflowed| TurnOutcome { tags: tags(arm), failed, overflowed, ..TurnOutcome::default() };
-    let session = answered(&store, KEY, "Ev1", outturn("b", true, false), "1.1").await.session;
+    let session = answered(&store, KEY, "Ev1", outcome("b", true, false), "1.1").await.session;
     store.draw("less", session, drawn("b"), "a", NOW).await.unwrap();
-    answered(&store, KEY, "Ev2", outturn("b", false, true), "1.2").await;
+    answered(&store, KEY, "Ev2", outcome("b", false, true), "1.2").await;
     // From the time after the arm was stopped.
-    answered(&store, KEY, "Ev3", outturn("a", true, true), "1.3").await;
+    answered(&store, KEY, "Ev3", outcome("a", true, true), "1.3").await;
     let known = store.arm_conversations("less", i64::MIN).await.unwrap();
     let expected = ArmConversation {
         arm: "b".into(),
@@ -144,11 +144,11 @@ async fn what_came_of_turns_is_added_up_by_conversation() {
 async fn an_answer_that_is_not_delivered_yet_looked_fast() {
     let home = home();
     let store = open(&home);
-    let outturn = || TurnOutcome { tags: tags("b"), ..TurnOutcome::default() };
-    let session = answered(&store, KEY, "Ev1", outturn(), "1.1").await.session;
+    let outcome = || TurnOutcome { tags: tags("b"), ..TurnOutcome::default() };
+    let session = answered(&store, KEY, "Ev1", outcome(), "1.1").await.session;
     store.draw("less", session, drawn("b"), "a", NOW).await.unwrap();
     let waits = ask(&store, accept(&store, KEY, "Ev2").await).await;
-    store.record(waits.turn, Recorded { outturn: outturn(), ..recorded("q", "a") }, NOW).await.unwrap();
+    store.record(waits.turn, Recorded { outcome: outcome(), ..recorded("q", "a") }, NOW).await.unwrap();
     let known = store.arm_conversations("less", i64::MIN).await.unwrap();
     assert_eq!((known[0].turns, known[0].undelivered, known[0].answered(), known[0].latency_ms), (2, 1, 1, 2_000));
     store.finish(waits.turn, vec![sent(0, None)], vec![], NOW + 6_000).await.unwrap();
@@ -176,8 +176,7 @@ pub(super) fn liked(user: &str, channel: &str, ts: &str) -> Reaction {
     Reaction {
         event_id: None,
         user: user.into(),
-        channel: channel.into(),
-        ts: ts.into(),
+        message: MessageRef::new(channel, ts),
         reaction: "+1".into(),
         author: ReactedAuthor::Unknown,
     }
@@ -187,8 +186,8 @@ pub(super) fn liked(user: &str, channel: &str, ts: &str) -> Reaction {
 async fn a_vote_finds_its_answer_and_counts_once() {
     let home = home();
     let store = open(&home);
-    let outturn = TurnOutcome { tags: tags("b"), ..TurnOutcome::default() };
-    let session = answered(&store, KEY, "Ev1", outturn, "1.1").await.session;
+    let outcome = TurnOutcome { tags: tags("b"), ..TurnOutcome::default() };
+    let session = answered(&store, KEY, "Ev1", outcome, "1.1").await.session;
     store.draw("less", session, drawn("b"), "a", NOW).await.unwrap();
     let voted = store.vote(&liked("U1", "C1", "1.1"), true, NOW).await.unwrap();
     let Vote::Counted(voted) = voted else { panic!("{voted:?}") };
@@ -216,9 +215,9 @@ async fn identical_arms_were_said_to_differ_once_one_was_stopped() {
             let open = ask(&store, accept(&store, &key, &event_id).await).await;
             store.draw("less", open.session, drawn(arm), "a", NOW).await.unwrap();
             let acting = store.arm("less", open.session).await.unwrap().expect("an arm");
-            let outturn = TurnOutcome { tags: tags(&acting), ..TurnOutcome::default() };
+            let outcome = TurnOutcome { tags: tags(&acting), ..TurnOutcome::default() };
             let usage = Usage { input_tokens: tokens + number as u64, ..Usage::default() };
-            store.record(open.turn, Recorded { outturn, usage, ..recorded("q", "a") }, now_ms).await.unwrap();
+            store.record(open.turn, Recorded { outcome, usage, ..recorded("q", "a") }, now_ms).await.unwrap();
             store.finish(open.turn, vec![sent(0, None)], vec![], now_ms).await.unwrap();
         }
     };

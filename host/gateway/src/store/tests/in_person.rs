@@ -13,8 +13,8 @@ async fn gone_to_two(store: &Store, [one, other]: [(&str, &str); 2]) -> TurnId {
     let question = Inbound { reply_to: ReplyTo { channel: "C1".into(), thread_ts: None }, ..inbound(KEY, "Ev1") };
     let inbox = store.accept(&question, NOW).await.unwrap().expect("a new message");
     let open = ask(store, inbox).await;
-    let outturn = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
-    let recorded = Recorded { outturn, revision: open.live.revision, ..recorded("q", "on Friday") };
+    let outcome = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
+    let recorded = Recorded { outcome, revision: open.live.revision, ..recorded("q", "on Friday") };
     store.record(open.turn, recorded, NOW).await.unwrap();
     for (channel, ts) in [one, other] {
         store.goes_in_person(open.turn, 0, channel).await.unwrap();
@@ -26,7 +26,7 @@ async fn gone_to_two(store: &Store, [one, other]: [(&str, &str); 2]) -> TurnId {
 }
 
 async fn deleted(store: &Store, channel: &str, ts: &str) -> Changed {
-    let deletion = Deletion { channel: channel.into(), ts: ts.into(), thread: None, of: DeletedAuthor::Own };
+    let deletion = Deletion { message: MessageRef::new(channel, ts), thread: None, of: DeletedAuthor::Own };
     store.delete(&deletion, Some(WORDS.map(str::to_owned)), NOW).await.unwrap()
 }
 
@@ -43,9 +43,9 @@ async fn an_answer_was_unknown_where_it_went_in_person() {
         let Vote::Counted(voted) = voted else { panic!("{voted:?} by {user}") };
         assert_eq!(voted.key.to_string(), KEY);
         let by = || reaction(&format!("wish of {user}"));
-        let elsewhere = store.again(("U1", true), ("D3", ts), by(), NOW).await.unwrap();
+        let elsewhere = store.again(("U1", true), &MessageRef::new("D3", ts), by(), NOW).await.unwrap();
         assert_eq!(elsewhere, RegenerateOutcome::Nothing);
-        let taken = store.again((user, true), (channel, ts), by(), NOW).await.unwrap();
+        let taken = store.again((user, true), &MessageRef::new(channel, ts), by(), NOW).await.unwrap();
         let RegenerateOutcome::Taken(again) = taken else { panic!("{taken:?} by {user}") };
         assert_eq!(again.key.to_string(), KEY);
         let begun = ask(&store, again.inbox).await;

@@ -13,9 +13,8 @@ fn press(id: &str, choice: Choice) -> Press {
     Press {
         id: id.into(),
         user: "U1".into(),
-        channel: "C1".into(),
+        message: MessageRef::new("C1", "17.1"),
         thread_ts: Some("16.1".into()),
-        ts: "17.1".into(),
         choice,
     }
 }

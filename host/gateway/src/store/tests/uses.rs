@@ -29,8 +29,7 @@ async fn vote(store: &Store, user: &str, ts: &str, likes: bool) {
     let reaction = Reaction {
         event_id: None,
         user: user.into(),
-        channel: "C1".into(),
-        ts: ts.into(),
+        message: MessageRef::new("C1", ts),
         reaction: String::new(),
         author: ReactedAuthor::Unknown,
     };

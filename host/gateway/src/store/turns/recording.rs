@@ -75,7 +75,7 @@ pub struct Recorded {
     /// What the front is told after delivery.
     pub report: TurnReport,
     /// What is counted of the turn for experiments.
-    pub outturn: TurnOutcome,
+    pub outcome: TurnOutcome,
     /// Whether the messages enter the live window. Not when the turn was given up: what could not be answered once
     /// must not make the next turn fail.
     pub keep_live: bool,
@@ -105,7 +105,7 @@ impl Recorded {
             escalation: None,
             case: None,
             report,
-            outturn: TurnOutcome::default(),
+            outcome: TurnOutcome::default(),
             keep_live: false,
             events: vec![],
             receipts: Receipts::default(),
@@ -209,8 +209,8 @@ impl Store {
     ///
     /// # Errors
     /// Nothing was stored.
-    pub async fn spent(&self, turn: TurnId, usage: Usage, outturn: &TurnOutcome) -> Result<(), StoreError> {
-        let TurnOutcome { tags, failed, overflowed, .. } = outturn.clone();
+    pub async fn spent(&self, turn: TurnId, usage: Usage, outcome: &TurnOutcome) -> Result<(), StoreError> {
+        let TurnOutcome { tags, failed, overflowed, .. } = outcome.clone();
         self.write(move |conn| {
             let (experiment, arm) = tags.place.as_ref().map(|place| (&*place.experiment, &*place.arm)).unzip();
             let [input, output, read, created] = stored_usage(usage);
@@ -290,9 +290,9 @@ impl Standing {
 }
 
 fn answer(conn: &Connection, turn: TurnId, recorded: &Recorded, report: &str, now_ms: i64) -> Result<(), Fault> {
-    let Recorded { usage, placeholder, outturn, .. } = recorded;
+    let Recorded { usage, placeholder, outcome, .. } = recorded;
     let [input, output, read, created] = stored_usage(*usage);
-    let TurnOutcome { tags, failed, overflowed, reasked, asked_by } = outturn;
+    let TurnOutcome { tags, failed, overflowed, reasked, asked_by } = outcome;
     let (experiment, arm) = tags.place.as_ref().map(|place| (&*place.experiment, &*place.arm)).unzip();
     let values = params![
         turn.0,

@@ -26,9 +26,8 @@ fn an_answer_of_nothing_to_a_prompt_that_fills_the_window() {
         assert_eq!(outcome.is_err(), overflows, "{text:?} {stop:?} {prompt}");
         if let Err(error) = outcome {
             let observed_tokens = (prompt > 0).then_some(prompt);
-            assert!(
-                matches!(error, ModelError::Overflow { observed_tokens: observed, allowed_tokens: None, .. } if observed == observed_tokens)
-            );
+            let class = ErrorClass::Overflow { observed_tokens, allowed_tokens: None, is_of_request: false };
+            assert_eq!(error.class, class);
         }
     }
     let huge = answer("", Stop::MaxTokens, u64::MAX);
@@ -42,7 +41,8 @@ fn the_same_as_a_body() {
             "usage": {"prompt_tokens": prompt, "completion_tokens": output}})
         .to_string()
     };
-    let class = |body: &str, window| classify(&Failed { status: Some(200), window, body, ..Failed::default() }).class();
+    let class =
+        |body: &str, window| classify(&Failed { status: Some(200), window, body, ..Failed::default() }).class.name();
     assert_eq!(class(&body(990, 0, "length", "m"), Some(1_000)), "context_overflow");
     assert_eq!(class(&body(989, 0, "length", "m"), Some(1_000)), "other");
     assert_eq!(class(&body(990, 1, "length", "m"), Some(1_000)), "other");

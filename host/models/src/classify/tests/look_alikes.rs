@@ -145,7 +145,7 @@ const CASES: &[Case] = &[
 fn what_only_looks_like_an_overflow_is_none() {
     for &(provider, status, body, wanted) in CASES {
         let error = classify(&Failed { provider, status, body, ..Failed::default() });
-        assert_eq!(error.class(), wanted, "{provider} {status:?} {body}");
+        assert_eq!(error.class.name(), wanted, "{provider} {status:?} {body}");
     }
 }
 

@@ -307,8 +307,8 @@ fn every_provider_s_overflow_is_one_with_its_numbers() {
 pub(super) fn all_overflow(cases: &[Case]) {
     for &(provider, status, body, observed, allowed) in cases {
         let error = classify(&Failed { provider, status, body, ..Failed::default() });
-        let ModelError::Overflow { observed_tokens, allowed_tokens, .. } = error else {
-            panic!("{provider} {status:?} {body}: {}", error.class());
+        let ErrorClass::Overflow { observed_tokens, allowed_tokens, .. } = error.class else {
+            panic!("{provider} {status:?} {body}: {}", error.class.name());
         };
         assert_eq!((observed_tokens, allowed_tokens), (observed, allowed), "{provider} {status:?} {body}");
     }
@@ -322,7 +322,7 @@ fn json_in_a_text_in_json_is_found() {
     for _ in 0..6 {
         body = serde_json::json!({"error": {"message": format!("upstream said: {body}")}}).to_string();
     }
-    let ModelError::Overflow { observed_tokens, allowed_tokens, .. } = of(Some(502), &body) else {
+    let ErrorClass::Overflow { observed_tokens, allowed_tokens, .. } = of(Some(502), &body).class else {
         panic!("the numbers are in there");
     };
     assert_eq!((observed_tokens, allowed_tokens), (Some(12), Some(10)));

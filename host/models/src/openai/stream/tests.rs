@@ -282,7 +282,7 @@ fn a_call_that_is_cut_off_before_its_arguments_is_left_out() {
 
 #[test]
 fn failures_inside_the_stream() {
-    let class = |events: &[Event]| assemble(events).expect_err("a failure").class();
+    let class = |events: &[Event]| assemble(events).expect_err("a failure").class.name();
     let overflow = json!({"error": {"message": "too long", "code": "context_length_exceeded", "type": "x"}});
     assert_eq!(class(&[event(overflow)]), "context_overflow");
     assert_eq!(class(&[finish("content_filter"), event("[DONE]")]), "refused");
@@ -296,9 +296,9 @@ fn failures_inside_the_stream() {
 fn half_an_answer_was_taken_for_a_whole_one() {
     let ended = |reason: &str| assemble(&[delta(json!({"content": "half"})), finish(reason), event("[DONE]")]);
     for reason in ["error", "abort", "insufficient_system_resource", "network_error"] {
-        assert_eq!(ended(reason).expect_err(reason).class(), "overloaded", "{reason}");
+        assert_eq!(ended(reason).expect_err(reason).class.name(), "overloaded", "{reason}");
     }
-    assert_eq!(ended("sensitive").expect_err("a refusal").class(), "refused");
+    assert_eq!(ended("sensitive").expect_err("a refusal").class.name(), "refused");
     for (reason, stop) in [
         ("length", Stop::MaxTokens),
         ("max_tokens", Stop::MaxTokens),

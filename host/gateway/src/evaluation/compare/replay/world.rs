@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use pmk_core::{Block, CapVerdict, Entry, Message, Origin, Transcript, tokens};
-use pmk_models::{Answer, Model, ModelError, Request, Stop, Usage};
+use pmk_models::{Answer, ErrorClass, Model, ModelError, Request, Stop, Usage};
 use pmk_policy::{IncomingInput, Outcome as Asked, OverflowInput, PruneDecision, PruneInput, Record, Rung};
 
 use super::{Arm, Call, Seen, Setup};
@@ -134,12 +134,9 @@ impl Ports for World<'_> {
         if counted > self.takes() {
             seen.tally.overflows_met += 1;
             seen.tally.tokens_refused += estimate;
-            return Err(ModelError::Overflow {
-                observed_tokens: Some(counted),
-                allowed_tokens: Some(self.takes()),
-                is_of_request: false,
-                message: String::new(),
-            });
+            let (observed_tokens, allowed_tokens) = (Some(counted), Some(self.takes()));
+            let class = ErrorClass::Overflow { observed_tokens, allowed_tokens, is_of_request: false };
+            return Err(ModelError::new(class, ""));
         }
         let usage = Usage { input_tokens: counted, ..Usage::default() };
         spent.add(usage);
@@ -161,7 +158,7 @@ impl Ports for World<'_> {
         let decision = self.arm.stack.summarize(&part, most);
         self.seen().decided(&decision.records);
         match decision.text.trim() {
-            "" => Err(ModelError::Other { message: "the policies summarize nothing".into() }),
+            "" => Err(ModelError::new(ErrorClass::Other, "the policies summarize nothing")),
             text => {
                 self.seen().tally.tokens_answered += u64::from(tokens::estimate(text));
                 Ok(text.to_owned())

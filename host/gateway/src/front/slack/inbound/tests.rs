@@ -48,8 +48,7 @@ fn reactions_of_people_are_read() {
     let expected = Reaction {
         event_id,
         user: "U2".into(),
-        channel: "C1".into(),
-        ts: "1.1".into(),
+        message: MessageRef::new("C1", "1.1"),
         reaction: "x".into(),
         author: ReactedAuthor::Bot,
     };
