@@ -92,6 +92,19 @@ fn imports_beyond_the_contract_can_be_refused() {
     assert_refusals!(home, by_argument);
 }
 
+/// Regression: a setting for that name was meant for both, and who declared it not was refused whatever was set.
+#[test]
+fn two_layers_of_one_name_were_accepted() {
+    let home = Home::new();
+    let one = path(&home, "unreachable");
+    let other = home.write("other.wasm", Component::pruning("").build()).display().to_string();
+    for (layers, name) in [([one.as_str(), &other], "test"), (["strict", "strict"], "strict")] {
+        let shown = refused(&home, &["--policy", layers[0], "--policy", layers[1]]);
+        let expected = format!("error: two of the policies are called `{name}`\n  hint: load each policy once, ");
+        assert!(shown.starts_with(&expected), "{shown}");
+    }
+}
+
 #[test]
 fn limits_are_settings() {
     let home = Home::new();
