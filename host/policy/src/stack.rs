@@ -197,7 +197,7 @@ struct Asked<A> {
 }
 
 fn record(layer: &Layer, decision: Decision, outcome: Outcome, failure: Option<&Failure>, cost: Cost) -> Record {
-    let Cost { us, fuel, peak_bytes, log, texts_read, archive } = cost;
+    let Cost { us, fuel, peak_bytes, log, log_is_cut, texts_read, archive } = cost;
     Record {
         policy: layer.policy.identity().clone(),
         decision,
@@ -207,6 +207,7 @@ fn record(layer: &Layer, decision: Decision, outcome: Outcome, failure: Option<&
         peak_bytes,
         reproducible: failure.is_none_or(Failure::is_reproducible),
         log,
+        log_is_cut,
         texts_read,
         breaker: None,
         archive,

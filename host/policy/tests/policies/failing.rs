@@ -183,6 +183,7 @@ fn a_giant_log_is_cut_and_stops_nobody() {
     let decision = prune(&over_a_good_one(&runtime, &component));
     assert_eq!(decision.records[0].outcome, Outcome::Accepted);
     assert_eq!(decision.records[0].log.iter().map(|line| line.text.len()).sum::<usize>(), 8 << 10);
+    assert!(decision.records[0].log_is_cut);
 }
 
 #[test]
