@@ -181,8 +181,8 @@ fn a_suspended_policy_was_shown_as_deciding() {
     assert_eq!((&suspended["policy"]["name"], &suspended["decision"]), (&json!("test"), &json!("prune")));
     assert_eq!(suspended["left"], 19);
     assert!(suspended["reason"].as_str().is_some_and(|reason| reason.starts_with("trapped: ")), "{suspended}");
-    let said = "`test 1.0` is suspended: the next one decides `prune`; it is tried again after 19 more decisions; its last \
-                failure: `trapped: ";
+    let said = "`test 1.0` is suspended: the next one decides `prune`; it is tried again after 19 more decisions; its \
+                last failure: `trapped: ";
     let shown = home.run(&["status"], "").ok().stdout;
     assert!(shown.contains(said), "{shown}");
     assert!(gateway.say(&question("EvP", "/pmk policy")));

@@ -229,7 +229,7 @@ fn a_module_built_for_wasi_0_1_was_refused_without_a_hint() {
     fs::write(project.path("mine/source.wasm"), wat::parse_str(module).expect("a module")).expect("a file");
     let finished = project.once(COPY);
     assert_eq!(finished.status.code(), Some(1), "{}", finished.stdout);
-    let hint = "  hint: it imports `wasi_snapshot_preview1`, which no component does: build it with `cargo component build";
+    let hint = "  hint: it imports `wasi_snapshot_preview1`, which no component does: build it with `cargo component";
     assert!(finished.stderr.contains(hint), "{}", finished.stderr);
     assert!(project.once_in_chinese(COPY).contains("  提示：它匯入 `wasi_snapshot_preview1`"));
 }

@@ -213,8 +213,8 @@ fn refuse_known(context: &Context, name: &str) -> Result<(), Failure> {
         false => Ok(()),
         true => Err(Failure::new(format!("an experiment `{name}` has already run"))
             .hint(
-                "give this one another `name`; `experiment status` still shows the results of the old one. To change only \
-                 weights, edit `experiment` in gateway.json while the experiment runs",
+                "give this one another `name`; `experiment status` still shows the results of the old one. To change \
+                 only weights, edit `experiment` in gateway.json while the experiment runs",
             )),
     }
 }

@@ -351,8 +351,8 @@ fn refuse_namesakes(layers: &[Policy], base: &Policy) -> Result<(), Failure> {
         let name = layer.name();
         if names.contains(&name) {
             return Err(Failure::new(format!("two of the policies are called `{name}`")).hint(
-                "load each policy once, and build a component that takes another one's name, such as `standard`, under a \
-                 name of its own",
+                "load each policy once, and build a component that takes another one's name, such as `standard`, under \
+                 a name of its own",
             ));
         }
         names.push(name);

@@ -70,7 +70,8 @@ fn a_recursion_that_left_the_memory_was_not_called_a_stack_overflow() {
                   (i32.store (global.get $sp) (i32.const 0)) (call $deep))";
     let decision = passed_over(&Component::pruning("(call $deep)").items(deep));
     assert_eq!(failed_by(&decision), "trap");
-    let said = "out of bounds memory access, probably a stack overflow: a function calls itself again and again (in deep";
+    let said = "out of bounds memory access, probably a stack overflow: a function calls itself again and again (in \
+                deep";
     assert!(reason(&decision).contains(said), "{}", reason(&decision));
     // Without a recursion it is only what it is.
     let decision = passed_over(&Component::pruning("(i32.store (i32.const -8) (i32.const 0))"));

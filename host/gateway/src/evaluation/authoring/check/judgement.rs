@@ -24,8 +24,12 @@ pub(super) fn of(outcome: &Outcome, hopeless: bool) -> Judgement {
         }
         // Policies are not suspended here; a suspended one would not have been asked.
         Outcome::Skipped { .. } => Judgement::HandedOn,
+        Outcome::Failed { reason, .. } if is_stack_overflow(reason) => Judgement::Failed {
+            reason: format!("it {reason}"),
+            hint: "let the recursion end sooner, or go through a list in a loop instead",
+        },
         Outcome::Failed { kind, reason, .. } => {
-            Judgement::Failed { reason: format!("it {reason}"), hint: of_failure(kind, reason) }
+            Judgement::Failed { reason: format!("it {reason}"), hint: of_failure(kind) }
         }
     }
 }
@@ -50,19 +54,18 @@ fn of_rule(rule: u8) -> &'static str {
     }
 }
 
-/// What the reason of a trap contains if the stack was full.
-const OVERFLOWS: [&str; 2] = ["probably a stack overflow", "call stack exhausted"];
+/// Whether it trapped because its stack was full.
+fn is_stack_overflow(reason: &str) -> bool {
+    ["probably a stack overflow", "call stack exhausted"].iter().any(|words| reason.contains(words))
+}
 
-fn of_failure(kind: &str, reason: &str) -> &'static str {
+fn of_failure(kind: &str) -> &'static str {
     match kind {
         "fuel" | "time" => "read columns from the newest message back, and stop early",
         "memory" | "table" => "keep less at once, or ask the operator to raise the limit",
         "host-allocation" => "pass shorter texts to the host",
         "system" => "the policy itself is fine; check that memory and address space are not exhausted",
         "exit" => "return instead of ending the program",
-        "trap" if OVERFLOWS.iter().any(|overflow| reason.contains(overflow)) => {
-            "let the recursion end sooner, or go through a list in a loop instead"
-        }
         _ => "its last output and the stack say where; build it with `strip = \"debuginfo\"` to see names",
     }
 }
