@@ -100,7 +100,7 @@ fn two_layers_of_one_name_were_accepted() {
     let other = home.write("other.wasm", Component::pruning("").build()).display().to_string();
     for (layers, name) in [([one.as_str(), &other], "test"), (["strict", "strict"], "strict")] {
         let shown = refused(&home, &["--policy", layers[0], "--policy", layers[1]]);
-        let expected = format!("error: two of the policies are called `{name}`\n  hint: load each policy once, ");
+        let expected = format!("error: two of the policies are called `{name}`\n  hint: load each policy once; ");
         assert!(shown.starts_with(&expected), "{shown}");
     }
 }

@@ -267,7 +267,7 @@ impl Loader {
         let base = self.base(config)?;
         let theirs = self.runtime.under(config.limits.limits(), self.trust(config));
         let layers = load(&theirs)?;
-        refuse_namesakes(&layers, &base)?;
+        refuse_namesakes(&layers)?;
         let loaded: Vec<&str> = layers.iter().chain([&base]).map(Policy::name).collect();
         let idle = config.settings.keys().filter(|policy| !loaded.contains(&policy.as_str()));
         let mut odd = Vec::new();
@@ -344,20 +344,14 @@ fn idle(config: &PolicyConfig, stack: &Stack) -> Vec<Failure> {
 }
 
 /// Refuses two layers of one name: settings are for all layers of their name, and the ledger would not tell them apart.
-/// The policy under all others may be loaded from a file, too.
-fn refuse_namesakes(layers: &[Policy], base: &Policy) -> Result<(), Failure> {
-    let mut names = vec![base.name()];
-    for layer in layers.iter().filter(|layer| layer.identity() != base.identity()) {
-        let name = layer.name();
-        if names.contains(&name) {
-            return Err(Failure::new(format!("two of the policies are called `{name}`")).hint(
-                "load each policy once, and build a component that takes another one's name, such as `standard`, under \
-                 a name of its own",
-            ));
-        }
-        names.push(name);
+/// Only the policy under all others may have a namesake, another build of it.
+fn refuse_namesakes(layers: &[Policy]) -> Result<(), Failure> {
+    let mut names = BTreeSet::new();
+    match layers.iter().map(Policy::name).find(|name| !names.insert(*name)) {
+        None => Ok(()),
+        Some(name) => Err(Failure::new(format!("two of the policies are called `{name}`"))
+            .hint("load each policy once; build a component that takes another one's name under a name of its own")),
     }
-    Ok(())
 }
 
 fn tell_odd(odd: &[String]) {
