@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
+    component::{Component, DATA},
     readers::in_chinese,
     support::{Home, component, finish, repository},
 };
@@ -57,13 +58,37 @@ fn a_panic_shows_its_message_and_where_it_was() {
     let policy = home.write("panics.wasm", bytes).display().to_string();
     let history = repository("tests/fixtures/tool-heavy-en.json").display().to_string();
     let page = home.run(&["plan", "--policy", &policy, "--history", &history], "").ok().stdout;
-    assert!(page.contains("log       no such turn\n") && page.contains("at        policy::inner\n"), "{page}");
+    assert!(page.contains("log       error: no such turn\n") && page.contains("at        policy::inner\n"), "{page}");
     let plan = home.run(&["--json", "plan", "--policy", &policy, "--history", &history], "").ok().json();
     assert_eq!(plan["backtrace"][0], "policy::inner", "{plan:#}");
     home.write("case.json", json!({"history": [{"role": "user", "content": "q"}]}).to_string());
     let folder = home.path().display().to_string();
     let tested = home.run(&["policy", "test", &policy, "--cases", &folder], "");
     assert!(tested.stdout.contains("no such turn (in policy::inner"), "{}", tested.stdout);
+}
+
+/// Regression: a warning looked like any other line, nothing said that a log was longer, and a digest was a shortening.
+#[test]
+fn a_plan_lost_the_levels_and_the_end_of_a_log_and_called_a_digest_a_shortening() {
+    let home = Home::new();
+    let component = Component::pruning(&format!(
+        "(call $digest (local.get $plan) (i32.const 0)) \
+         (call $log (i32.const 2) (i32.const {DATA}) (i32.const 9)) \
+         (memory.fill (i32.const 65536) (i32.const 120) (i32.const 500000)) \
+         (call $log (i32.const 3) (i32.const 65536) (i32.const 500000))"
+    ));
+    let policy = home.write("talks.wasm", component.data("low water").build()).display().to_string();
+    let long = "a line of a long listing\n".repeat(200);
+    let said = |role: &str, content: &str| json!({"role": role, "content": content});
+    let history = json!([said("user", &long), said("assistant", "noted"), said("user", "how long is it?")]);
+    let history = home.write("history.json", history.to_string()).display().to_string();
+    let page = home.run(&["plan", "--policy", &policy, "--history", &history], "").ok().stdout;
+    let cut = "\nlog       the rest is dropped: of each decision, only a limited log is kept\n";
+    for expected in ["\ndigested 0: ", "\nlog       warn: low water\n", "\nlog       info: xxx", cut] {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
+    let plan = home.run(&["--json", "plan", "--policy", &policy, "--history", &history], "").ok().json();
+    assert_eq!((&plan["log"][0]["level"], &plan["log_is_cut"]), (&json!("warn"), &json!(true)));
 }
 
 #[test]

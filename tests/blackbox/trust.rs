@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     component::Component,
-    support::{Home, Running, component, question, repository},
+    support::{Home, Running, component, question, replies, repository},
 };
 
 fn configure(home: &Home, policy: Value) {
@@ -92,6 +92,19 @@ fn imports_beyond_the_contract_can_be_refused() {
     assert_refusals!(home, by_argument);
 }
 
+/// Regression: a setting for that name was meant for both, and who declared it not was refused whatever was set.
+#[test]
+fn two_layers_of_one_name_were_accepted() {
+    let home = Home::new();
+    let one = path(&home, "unreachable");
+    let other = home.write("other.wasm", Component::pruning("").build()).display().to_string();
+    for (layers, name) in [([one.as_str(), &other], "test"), (["strict", "strict"], "strict")] {
+        let shown = refused(&home, &["--policy", layers[0], "--policy", layers[1]]);
+        let expected = format!("error: two of the policies are called `{name}`\n  hint: load each policy once; ");
+        assert!(shown.starts_with(&expected), "{shown}");
+    }
+}
+
 #[test]
 fn limits_are_settings() {
     let home = Home::new();
@@ -149,6 +162,32 @@ fn a_policy_that_keeps_failing_is_suspended_and_tried_again() {
         let plan = home.run(&["--json", "plan", "--policy", &broken, "--history", &history], "").ok().json();
         assert_eq!((&plan["guard"]["verdict"], &plan["decided_by"]), (&json!("rejected"), &json!("standard")));
     }
+}
+
+/// Regression: `/pmk policy` and `status` listed it as if it decided; only the ledger and the log told.
+#[test]
+fn a_suspended_policy_was_shown_as_deciding() {
+    let home = Home::new();
+    configure(&home, json!({}));
+    let broken = path(&home, "unreachable");
+    let mut gateway = Running::start(home.command(&["run", "--model", "sim", "--policy", &broken]));
+    for n in 0..6 {
+        assert!(gateway.say(&question(&format!("Ev{n}"), &format!("question {n}"))));
+        gateway.next_of("turn");
+    }
+    let status = home.run(&["--json", "status"], "").ok().json();
+    assert_eq!((&status["level"], &status["suspended"].as_array().map(Vec::len)), (&json!("healthy"), &Some(1)));
+    let suspended = &status["suspended"][0];
+    assert_eq!((&suspended["policy"]["name"], &suspended["decision"]), (&json!("test"), &json!("prune")));
+    assert_eq!(suspended["left"], 19);
+    assert!(suspended["reason"].as_str().is_some_and(|reason| reason.starts_with("trapped: ")), "{suspended}");
+    let said = "`test 1.0` is suspended: the next one decides `prune`; it is tried again after 19 more decisions; its \
+                last failure: `trapped: ";
+    let shown = home.run(&["status"], "").ok().stdout;
+    assert!(shown.contains(said), "{shown}");
+    assert!(gateway.say(&question("EvP", "/pmk policy")));
+    let (_, lines) = gateway.end();
+    assert!(replies(&lines).iter().any(|reply| reply.contains(said)), "{lines:#?}");
 }
 
 #[test]

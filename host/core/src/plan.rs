@@ -40,6 +40,8 @@ pub enum Edit {
 pub struct Replaced {
     /// Its index in the transcript.
     pub index: u32,
+    /// What was done to it.
+    pub reduction: Reduction,
     /// With the same role and origin.
     pub message: Arc<Message>,
     /// Its new token estimate.
@@ -230,6 +232,7 @@ fn reduce(transcript: &Transcript, index: u32, reduction: Reduction) -> Option<R
     let chars_after = u32::try_from(message::chars(&blocks)).unwrap_or(u32::MAX);
     Some(Replaced {
         index,
+        reduction,
         message: Arc::new(Message { role: source.role, origin: source.origin, blocks }),
         tokens,
         chars_before: entry.chars,

@@ -9,9 +9,9 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::decision::Decision;
+use crate::decision::{Decision, Identity};
 
 /// How many of the most recent decisions are considered.
 const WINDOW: u32 = 20;
@@ -39,10 +39,23 @@ pub enum Change {
     Resumed,
 }
 
+/// A kind of decision for which a policy is skipped at present.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Suspension {
+    /// The policy.
+    pub policy: Identity,
+    /// The kind of decision.
+    pub decision: Decision,
+    /// How many more decisions it is skipped for before it is tried again.
+    pub left: u32,
+    /// Why it failed the last time.
+    pub reason: String,
+}
+
 /// The breakers of one layer.
 #[derive(Debug, Default)]
 pub(crate) struct Breakers {
-    each: [Breaker; 4],
+    each: [Breaker; Decision::ALL.len()],
     /// Whether the policy has been suspended before, for any kind of decision.
     ever: AtomicBool,
 }
@@ -54,8 +67,8 @@ struct Breaker(Mutex<State>);
 enum State {
     /// The policy is asked. One bit per decision, the newest lowest; set where it failed.
     Closed { recent: u32 },
-    /// The policy is skipped for `left` more decisions.
-    Open { left: u32, pause: u32 },
+    /// The policy is skipped for `left` more decisions; `reason` is why it failed the last time.
+    Open { left: u32, pause: u32, reason: String },
 }
 
 impl Default for State {
@@ -80,7 +93,7 @@ impl Breakers {
     pub(crate) fn pass(&self, decision: Decision) -> Pass {
         match &mut *self.of(decision).lock() {
             State::Closed { .. } => Pass::Asked,
-            State::Open { left, pause } if *left == 0 => {
+            State::Open { left, pause, .. } if *left == 0 => {
                 // Concurrent decisions skip it until this trial ends; if it never ends, until the next trial.
                 *left = *pause;
                 Pass::HalfOpen
@@ -92,32 +105,45 @@ impl Breakers {
         }
     }
 
-    /// Records the outcome of a decision.
-    pub(crate) fn note(&self, decision: Decision, pass: Pass, failed: bool) -> Option<Change> {
+    /// Records the outcome of a decision; `fault` is why it failed, if it did.
+    pub(crate) fn note(&self, decision: Decision, pass: Pass, fault: Option<&str>) -> Option<Change> {
         let mut state = self.of(decision).lock();
         match (&mut *state, pass) {
             (State::Closed { recent }, _) => {
-                *recent = (*recent << 1 | u32::from(failed)) & ((1 << WINDOW) - 1);
+                *recent = (*recent << 1 | u32::from(fault.is_some())) & ((1 << WINDOW) - 1);
                 let failures = recent.count_ones();
                 if failures < FAILURES {
                     return None;
                 }
-                *state = State::Open { left: FIRST_PAUSE, pause: FIRST_PAUSE };
+                let reason = fault.unwrap_or_default().to_owned();
+                *state = State::Open { left: FIRST_PAUSE, pause: FIRST_PAUSE, reason };
                 let first = !self.ever.swap(true, Ordering::Relaxed);
                 Some(Change::Suspended { failures, pause: FIRST_PAUSE, first })
             }
-            (State::Open { .. }, Pass::HalfOpen) if !failed => {
+            (State::Open { .. }, Pass::HalfOpen) if fault.is_none() => {
                 *state = State::default();
                 Some(Change::Resumed)
             }
-            (State::Open { left, pause }, Pass::HalfOpen) => {
+            (State::Open { left, pause, reason }, Pass::HalfOpen) => {
                 *pause = (*pause * 2).min(LONGEST_PAUSE);
                 *left = *pause;
+                *reason = fault.unwrap_or_default().to_owned();
                 None
             }
             // It was asked before it was suspended: the suspension stands.
             (State::Open { .. }, Pass::Asked | Pass::Skipped) => None,
         }
+    }
+
+    /// The kinds of decision for which this policy is skipped at present.
+    pub(crate) fn suspensions(&self, policy: &Identity) -> Vec<Suspension> {
+        let suspension = |decision| match &*self.of(decision).lock() {
+            State::Open { left, reason, .. } => {
+                Some(Suspension { policy: policy.clone(), decision, left: *left, reason: reason.clone() })
+            }
+            State::Closed { .. } => None,
+        };
+        Decision::ALL.into_iter().filter_map(suspension).collect()
     }
 
     fn of(&self, decision: Decision) -> &Breaker {
@@ -143,7 +169,7 @@ mod tests {
             let pass = breakers.pass(Decision::Prune);
             let change = match pass {
                 Pass::Skipped => None,
-                _ => breakers.note(Decision::Prune, pass, fails(n)),
+                _ => breakers.note(Decision::Prune, pass, fails(n).then_some("broken")),
             };
             if change.is_some() || pass == Pass::HalfOpen {
                 told.push((n, pass, change));
@@ -204,7 +230,7 @@ mod tests {
         let breakers = Breakers::default();
         let early = breakers.pass(Decision::Prune);
         decide(&breakers, |_| true, 5);
-        assert_eq!(breakers.note(Decision::Prune, early, false), None);
+        assert_eq!(breakers.note(Decision::Prune, early, None), None);
         assert_eq!(breakers.pass(Decision::Prune), Pass::Skipped);
     }
 }

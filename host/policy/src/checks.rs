@@ -42,7 +42,7 @@ pub(crate) fn header(label: &str, bytes: &[u8]) -> Result<(), LoadError> {
         });
     };
     if version.starts_with(CORE_MODULE) {
-        return Err(LoadError::CoreModule { file: file() });
+        return Err(LoadError::core_module(label, bytes));
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// A kind of decision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Decision {
     /// How much to keep of a large message.
@@ -19,6 +19,9 @@ pub enum Decision {
 }
 
 impl Decision {
+    /// All kinds.
+    pub const ALL: [Decision; 4] = [Decision::Cap, Decision::Prune, Decision::Summarize, Decision::Recover];
+
     /// The name of the interface it belongs to.
     pub const fn name(self) -> &'static str {
         match self {

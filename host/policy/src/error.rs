@@ -76,6 +76,8 @@ pub enum LoadError {
     CoreModule {
         /// The file as it was named.
         file: String,
+        /// Whether it cannot be wrapped as it is, because it was built for WASI 0.1.
+        needs_adapter: bool,
     },
     /// It starts as a component but is not a valid one.
     #[error("policy `{file}` is not a valid component: {reason}")]
@@ -212,7 +214,16 @@ pub enum LoadError {
     },
 }
 
+/// What modules import that are built for WASI 0.1. Only with an adapter can such a module be made into a component.
+const WASI_0_1: &[u8] = b"wasi_snapshot_preview1";
+
 impl LoadError {
+    /// The error for a core module.
+    pub fn core_module(file: &str, module: &[u8]) -> LoadError {
+        let needs_adapter = module.windows(WASI_0_1.len()).any(|name| name == WASI_0_1);
+        LoadError::CoreModule { file: file.to_owned(), needs_adapter }
+    }
+
     /// The error for a component that was not compiled.
     pub(crate) fn uncompiled(file: &str, error: CompileError) -> LoadError {
         let file = file.to_owned();
@@ -237,7 +248,11 @@ impl LoadError {
                 "a policy is a compiled component, `target/wasm32-wasip1/release/NAME.wasm` after `cargo component build --release`"
                     .into()
             }
-            LoadError::CoreModule { file } => format!(
+            LoadError::CoreModule { needs_adapter: true, .. } => {
+                "it imports `wasi_snapshot_preview1`, which no component does: build it with `cargo component build --release`, or with cargo alone for wasm32-wasip2 or wasm32-unknown-unknown"
+                    .into()
+            }
+            LoadError::CoreModule { file, .. } => format!(
                 "build it with `cargo component build --release`, or wrap it with `wasm-tools component new {file} -o policy.wasm`"
             ),
             LoadError::TooMuch { what, .. } if what.setting.is_empty() => {

@@ -14,6 +14,9 @@ const FRAMES_SHOWN: usize = 3;
 /// and become longer when demangled.
 const MAX_NAME_CHARS: usize = 100;
 
+/// A function with so many of the innermost frames probably calls itself without end.
+const RECURSIVE_FRAMES: usize = 6;
+
 /// The maximum displayed length of a text that contains such names.
 const MAX_LINE_CHARS: usize = 300;
 
@@ -139,17 +142,30 @@ pub(crate) fn classify(error: &wasmtime::Error, circumstances: Circumstances) ->
         Some(Trap::Interrupt) => return Failure::OutOfTime { limit_ms: circumstances.wall_ms },
         _ => {}
     }
-    let reason = error.root_cause().to_string();
+    let cause = error.root_cause().to_string();
     if error.root_cause().is::<io::Error>() {
-        return Failure::NotStarted { reason };
+        return Failure::NotStarted { reason: cause };
     }
     // The type of this error is private to the engine.
-    if reason.contains("fuel allocated for hostcalls") {
+    if cause.contains("fuel allocated for hostcalls") {
         return Failure::HostAllocation { limit: circumstances.host_allocation_bytes };
     }
     let backtrace = error.downcast_ref::<WasmBacktrace>().map(frames).unwrap_or_default();
     let last_words = circumstances.last_words.map(|words| text::one_line(&words));
-    Failure::Trapped { reason: foreign_line(&reason), last_words, backtrace }
+    let trap = foreign_line(&cause);
+    // A compiled program keeps part of its stack in its memory, so too deep a recursion leaves the memory first.
+    let is_overflow = error.downcast_ref::<Trap>() == Some(&Trap::MemoryOutOfBounds) && is_recursive(&backtrace);
+    let reason = match is_overflow {
+        true => format!("{trap}, probably a stack overflow: a function calls itself again and again"),
+        false => trap,
+    };
+    Failure::Trapped { reason, last_words, backtrace }
+}
+
+/// Whether a function probably calls itself without end, directly or through others.
+fn is_recursive(backtrace: &[String]) -> bool {
+    let frames_of = |function: &String| backtrace.iter().filter(|frame| *frame == function).count();
+    backtrace.iter().any(|function| frames_of(function) >= RECURSIVE_FRAMES)
 }
 
 /// Prefixes of the Rust functions that a panic passes through on its way to the trap.

@@ -48,6 +48,7 @@ pub(crate) struct Cost {
     pub fuel: u64,
     pub peak_bytes: u64,
     pub log: Vec<LogLine>,
+    pub log_is_cut: bool,
     pub texts_read: TextsRead,
     pub archive: ArchiveUse,
 }
@@ -114,7 +115,7 @@ pub(crate) fn run(
         Ok(()) => None,
     };
     let state = store.into_data();
-    let log = state.with_log(|log| log.take_lines());
+    let (log, log_is_cut) = state.with_log(|log| (log.take_lines(), log.is_cut()));
     let archive = ArchiveUse::of(&state.lookup, state.task.recalls());
     Answer {
         task: state.task,
@@ -124,6 +125,7 @@ pub(crate) fn run(
             fuel: used.min(fuel),
             peak_bytes: state.meter.peak_bytes() as u64,
             log,
+            log_is_cut,
             texts_read: state.texts_read,
             archive,
         },

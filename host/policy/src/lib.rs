@@ -41,7 +41,7 @@ mod log;
 mod state;
 mod wasi;
 
-pub use breaker::Change;
+pub use breaker::{Change, Suspension};
 pub use capabilities::Capability;
 pub use compile::{CacheStats, Compiler};
 pub use decision::{DecidedBy, Decision, FLOOR, Identity};

@@ -25,6 +25,17 @@ pub enum LogLevel {
 }
 
 impl LogLevel {
+    /// The name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            LogLevel::Error => "error",
+            LogLevel::Warn => "warn",
+            LogLevel::Info => "info",
+            LogLevel::Debug => "debug",
+            LogLevel::Trace => "trace",
+        }
+    }
+
     /// The level with that code in the contract.
     pub(crate) const fn of_code(code: u8) -> Self {
         match code {
@@ -62,6 +73,8 @@ pub(crate) struct Log {
     /// The end of what was printed on stderr after the log was full: it may be the message of a panic.
     lost: Vec<u8>,
     left: usize,
+    /// Whether anything was dropped.
+    is_cut: bool,
     /// Kept even if the log is full: it may be the message of a panic.
     last_error: Option<String>,
 }
@@ -69,7 +82,7 @@ pub(crate) struct Log {
 impl Log {
     pub fn new(limit: usize) -> Self {
         let (stdout, stderr, lost) = (Vec::new(), Vec::new(), Vec::new());
-        Log { lines: Vec::new(), stdout, stderr, lost, left: limit, last_error: None }
+        Log { lines: Vec::new(), stdout, stderr, lost, left: limit, is_cut: false, last_error: None }
     }
 
     /// Adds a line from the log function.
@@ -77,6 +90,7 @@ impl Log {
         let kept = text::head_bytes(message, self.left);
         // After the first truncation the log takes nothing more, so that later lines cost nothing.
         self.left = if kept.len() < message.len() { 0 } else { self.left - kept.len() };
+        self.is_cut |= kept.len() < message.len();
         if level == LogLevel::Error {
             self.lost.clear();
             self.last_error = Some(text::plain(text::head_bytes(message, MAX_LAST_WORDS_BYTES)).into_owned());
@@ -91,6 +105,7 @@ impl Log {
     pub fn print(&mut self, stream: Stream, bytes: &[u8]) {
         let (kept, lost) = bytes.split_at(bytes.len().min(self.left));
         self.left -= kept.len();
+        self.is_cut |= !lost.is_empty();
         for part in kept.split_inclusive(|&byte| byte == b'\n') {
             self.pending(stream).extend_from_slice(part);
             if part.ends_with(b"\n") {
@@ -112,6 +127,11 @@ impl Log {
             Some(printed) => Some(text::head_bytes(printed, MAX_LAST_WORDS_BYTES).to_owned()),
             None => self.last_error.clone(),
         }
+    }
+
+    /// Whether something exceeded the limit and was dropped.
+    pub fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// Takes all lines, unfinished ones included.

@@ -115,6 +115,9 @@ pub struct Record {
     pub reproducible: bool,
     /// Its log; see [`crate::limits::DEFAULT_LOG_BYTES`].
     pub log: Vec<LogLine>,
+    /// Whether it logged more than that.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub log_is_cut: bool,
     /// Which texts it requested and was given.
     #[serde(skip_serializing_if = "TextsRead::is_empty")]
     pub texts_read: TextsRead,

@@ -16,7 +16,7 @@ use wasmtime::component::{ComponentExportIndex, ComponentNamedList, Lower};
 
 pub use self::{cap::CapDecision, prune::PruneDecision, recover::RecoverDecision, summarize::SummaryDecision};
 use crate::{
-    breaker::{Breakers, Pass},
+    breaker::{Breakers, Pass, Suspension},
     decision::{DecidedBy, Decision},
     failure::Failure,
     instance::{self, Answer, Cost},
@@ -95,6 +95,12 @@ impl Stack {
         ChangedSettings::of(self.layers().map(|layer| (layer.policy.name(), &layer.settings)))
     }
 
+    /// The decisions for which layers are skipped at present, because they kept failing.
+    pub fn suspensions(&self) -> Vec<Suspension> {
+        let layers = self.above.iter().zip(self.breakers.iter());
+        layers.flat_map(|(layer, breakers)| breakers.suspensions(layer.policy.identity())).collect()
+    }
+
     /// The policy that operators mean by "the running policy".
     pub fn top(&self) -> &Layer {
         self.above.first().unwrap_or(&self.base)
@@ -122,9 +128,10 @@ impl Stack {
                 Some(failure) => Judged { outcome: Outcome::from(failure), answer: None },
                 None => judge(task, &asked.bounds),
             };
-            let breaker = breakers
-                .zip(judged.outcome.is_fault())
-                .and_then(|(breakers, failed)| breakers.note(question.decision, pass, failed));
+            let breaker = breakers.zip(judged.outcome.is_fault()).and_then(|(breakers, failed)| {
+                let fault = failed.then(|| judged.outcome.reason().unwrap_or_default());
+                breakers.note(question.decision, pass, fault)
+            });
             let record = record(layer, question.decision, judged.outcome, failure.as_ref(), cost);
             asked.records.push(Record { breaker, ..record });
             if judged.answer.is_some() {
@@ -190,7 +197,7 @@ struct Asked<A> {
 }
 
 fn record(layer: &Layer, decision: Decision, outcome: Outcome, failure: Option<&Failure>, cost: Cost) -> Record {
-    let Cost { us, fuel, peak_bytes, log, texts_read, archive } = cost;
+    let Cost { us, fuel, peak_bytes, log, log_is_cut, texts_read, archive } = cost;
     Record {
         policy: layer.policy.identity().clone(),
         decision,
@@ -200,6 +207,7 @@ fn record(layer: &Layer, decision: Decision, outcome: Outcome, failure: Option<&
         peak_bytes,
         reproducible: failure.is_none_or(Failure::is_reproducible),
         log,
+        log_is_cut,
         texts_read,
         breaker: None,
         archive,

@@ -221,6 +221,19 @@ fn what_cannot_be_built_is_said() {
     insta::assert_snapshot!(shown.replace(&format!("{}/", project.0.path().display()), ""));
 }
 
+/// Regression: it failed to resolve an import, without a hint, after the build that most people try first.
+#[test]
+fn a_module_built_for_wasi_0_1_was_refused_without_a_hint() {
+    let project = Project::new();
+    let module = r#"(module (import "wasi_snapshot_preview1" "environ_get" (func (param i32 i32) (result i32))))"#;
+    fs::write(project.path("mine/source.wasm"), wat::parse_str(module).expect("a module")).expect("a file");
+    let finished = project.once(COPY);
+    assert_eq!(finished.status.code(), Some(1), "{}", finished.stdout);
+    let hint = "  hint: it imports `wasi_snapshot_preview1`, which no component does: build it with `cargo component";
+    assert!(finished.stderr.contains(hint), "{}", finished.stderr);
+    assert!(project.once_in_chinese(COPY).contains("  提示：它匯入 `wasi_snapshot_preview1`"));
+}
+
 /// Regression: all that cargo or rustup printed was the error, backtrace and all, without a hint.
 #[test]
 fn a_cargo_that_cannot_work_was_quoted_at_length_and_without_a_hint() {

@@ -118,6 +118,28 @@ fn the_status_says_what_is_shown_and_what_is_not() {
     assert_eq!((&last["arms"][0]["role"], &last["arms"][1]["role"]), (&json!("control"), &json!("arm")));
 }
 
+/// Regression: it was said to have run before, and whoever stopped it as another hint said lost the comparison.
+#[test]
+fn the_hints_for_an_experiment_that_runs_led_to_its_end_instead_of_to_its_weights() {
+    let home = Home::new();
+    let weighing = |weight: u32| json!([{"name": "a"}, {"name": "b", "weight": weight}]);
+    write(&home, "less", &weighing(1));
+    home.run(&["run", "--model", "sim"], &asks("Ev1", "U1", "hello")).ok();
+    let heavier = json!({"name": "less", "control": "a", "arms": weighing(3)});
+    let file = home.write("heavier.json", heavier.to_string()).display().to_string();
+    let refused = home.run(&["experiment", "start", "--file", &file], "").stderr;
+    assert!(refused.starts_with("error: experiment `less` is running\n"), "{refused}");
+    assert!(refused.contains("edit `experiment` in gateway.json while it runs"), "{refused}");
+    write(&home, "less", &weighing(3));
+    home.run(&["run", "--model", "sim"], &asks("Ev2", "U2", "hello")).ok();
+    let status = home.run(&["--json", "experiment", "status"], "").ok().json();
+    assert_eq!((&status["experiment"], &status["arms"][1]["weight"]), (&json!("less"), &json!(3)), "{status:#}");
+    home.run(&["experiment", "stop"], "").ok();
+    let refused = home.run(&["experiment", "start", "--file", &file], "").stderr;
+    assert!(refused.starts_with("error: an experiment `less` has already run\n"), "{refused}");
+    assert!(refused.contains("edit `experiment` in gateway.json while"), "{refused}");
+}
+
 /// Once, it was `experiment`: invalid value: integer `-1`, expected u32.
 #[test]
 fn what_makes_no_sense_in_an_experiments_file_is_named_with_its_place() {

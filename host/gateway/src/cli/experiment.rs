@@ -120,12 +120,14 @@ impl Start {
         let written = self.file.as_deref().map(read).transpose()?;
         let wanted = match &written {
             Some(written) => Some(admin::parse_experiment(written)?),
-            None => config.experiment,
+            None => config.experiment.clone(),
         };
         let wanted = wanted.ok_or(admin::ChangeError::NoExperiment)?;
-        if wanted.start.is_none() || written.is_some() {
-            refuse_known(context, &wanted.name)?;
+        // The name of the one that is on may be known, too, but it is not over.
+        if let Some(on) = config.experiment.filter(|there| there.start.is_some()) {
+            return Err(admin::ChangeError::ExperimentOn(on.name).into());
         }
+        refuse_known(context, &wanted.name)?;
         let arms = load(context, &config.policy, &wanted)?;
         let started = admin::start_experiment(&context.home, written, &format!("{:.0}", Timestamp::now()))?;
         Ok((started, arms))
@@ -210,7 +212,10 @@ fn refuse_known(context: &Context, name: &str) -> Result<(), Failure> {
     match known {
         false => Ok(()),
         true => Err(Failure::new(format!("an experiment `{name}` has already run"))
-            .hint("give this one another `name`; `experiment status` still shows the results of the old one")),
+            .hint(
+                "give this one another `name`; `experiment status` still shows the results of the old one. To change \
+                 only weights, edit `experiment` in gateway.json while the experiment runs",
+            )),
     }
 }
 

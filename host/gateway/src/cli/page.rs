@@ -54,10 +54,13 @@ impl Page {
         self.put(name, sentence);
     }
 
-    /// Writes the log of a policy in a decision, and its backtrace if it trapped, one line each.
-    pub(super) fn said(&mut self, log: &[LogLine], backtrace: &[String]) {
+    /// Writes the log of a policy in a decision with its levels, and its backtrace if it trapped, one line each.
+    pub(super) fn said(&mut self, log: &[LogLine], log_is_cut: bool, backtrace: &[String]) {
         for line in log {
-            self.line("log", one_line(&line.text, 1_000));
+            self.line("log", format!("{}: {}", line.level.name(), one_line(&line.text, 1_000)));
+        }
+        if log_is_cut {
+            self.tell("log", "the rest is dropped: of each decision, only a limited log is kept");
         }
         for frame in backtrace {
             self.line("at", one_line(frame, 200));

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use clap::Args;
-use pmk_core::{Applied, Guard, Plan, Transcript, Verdict, floor};
+use pmk_core::{Applied, Guard, Plan, Transcript, Verdict, floor, replace::Reduction};
 use pmk_policy::{ArchiveUse, Identity, Phase, PruneInput, Record, Stack};
 use pmk_system::error::Failure;
 use serde_json::{Value, json};
@@ -263,6 +263,7 @@ impl Decided {
                 json!({"searches": searches, "found": found, "texts_read": texts_read})
             }),
             "log": record.as_ref().map_or(&[][..], |record| &record.log),
+            "log_is_cut": record.as_ref().is_some_and(|record| record.log_is_cut),
             "backtrace": record.as_ref().map_or(&[][..], |record| record.outcome.backtrace()),
         })
     }
@@ -307,7 +308,10 @@ impl Decided {
         for replaced in &applied.replaced {
             let index = recorded.file_index(replaced.index);
             let (before, after) = (replaced.chars_before, replaced.chars_after);
-            out.say(&format!("shortened {index}: {before} to {after} characters"));
+            out.say(&match replaced.reduction {
+                Reduction::Shorten { .. } => format!("shortened {index}: {before} to {after} characters"),
+                Reduction::Digest => format!("digested {index}: {before} to {after} characters"),
+            });
         }
         if let Some(record) = record {
             let (us, fuel, bytes) = (record.us, record.fuel, record.peak_bytes);
@@ -321,7 +325,7 @@ impl Decided {
                 let found = found.len();
                 out.tell("archive", &format!("searches: {searches}, found: {found}, texts shown: {texts_read}"));
             }
-            out.said(&record.log, record.outcome.backtrace());
+            out.said(&record.log, record.log_is_cut, record.outcome.backtrace());
         }
         if applied.tokens_after > limit {
             out.tell("", "the new message alone exceeds the limit; its sender would be told");

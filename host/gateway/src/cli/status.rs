@@ -200,16 +200,18 @@ impl Shown {
                 let name = format!("{}:{}", host.machine, host.home);
                 let (since, silent) = (at(host.since_ms), seconds(host.silent_ms));
                 line(messages.status_host(name, host.state.name(), &host.version, since, silent, host.turns));
-                if let Some(HostPolicies { layers, settings, refused, .. }) = &host.decides {
+                if let Some(HostPolicies { layers, settings, refused, suspended, .. }) = &host.decides {
                     let layers = messages.layers(&names(layers));
                     line(messages.status_policies(layers, settings.as_ref(), refused.as_deref()));
+                    suspended.iter().for_each(|suspension| line(messages.status_suspended(suspension)));
                 }
             }
         }
-        if let (None, Some(Report { policies, settings, .. })) = (&self.store, &self.look.report)
+        if let (None, Some(Report { policies, settings, suspended, .. })) = (&self.store, &self.look.report)
             && !policies.is_empty()
         {
             line(messages.status_policies(messages.layers(&names(policies)), settings.as_ref(), None));
+            suspended.iter().for_each(|suspension| line(messages.status_suspended(suspension)));
         }
         if let Some(why) = self.config() {
             line(messages.status_config(why));
@@ -243,6 +245,7 @@ impl Shown {
             "refusal": self.refusal(),
             "policies": self.look.report.as_ref().map(|report| &report.policies),
             "settings": self.look.report.as_ref().map(|report| &report.settings),
+            "suspended": self.look.report.as_ref().map(|report| &report.suspended),
             "store_away": self.look.report.as_ref().and_then(|report| report.store_away.as_ref()),
             "config": self.config(),
             "experiment": self.experiment(),

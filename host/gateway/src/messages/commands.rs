@@ -1,6 +1,7 @@
 //! The replies to commands.
 
 use fluent_bundle::FluentValue;
+use pmk_policy::Suspension;
 
 use super::{Messages, code};
 use crate::access::authorization::Reason;
@@ -86,6 +87,22 @@ impl Messages {
         self.text("policy-layer", [("name", name.into()), ("digest", digest.into()), ("decides", decides.into())])
     }
 
+    /// A decision for which a policy is skipped at present, and why.
+    pub fn suspension(&self, Suspension { policy, decision, left, reason }: &Suspension) -> String {
+        let filled = [
+            ("policy", code(&policy.to_string()).into()),
+            ("decision", code(decision.name()).into()),
+            ("left", (*left).into()),
+            ("reason", code(&self.error(reason)).into()),
+        ];
+        self.text("suspension", filled)
+    }
+
+    /// The same, in the list of the policies.
+    pub fn policy_suspension(&self, suspension: &Suspension) -> String {
+        self.text("policy-suspension", [("suspension", self.suspension(suspension).into())])
+    }
+
     /// The policies are those of an arm.
     pub fn policy_of_arm(&self, experiment: &str, arm: &str) -> String {
         self.text("policy-of-arm", [("experiment", experiment.into()), ("arm", arm.into())])
@@ -147,6 +164,13 @@ fn grouped(number: u64) -> FluentValue<'static> {
 }
 
 #[cfg(test)]
+pub(super) fn suspended(left: u32) -> Suspension {
+    let (name, version) = ("strict".to_owned(), "1.0.0".to_owned());
+    let policy = pmk_policy::Identity { name, version, sha256: String::new() };
+    Suspension { policy, decision: pmk_policy::Decision::Prune, left, reason: "trapped: `unreachable`".to_owned() }
+}
+
+#[cfg(test)]
 pub(super) fn everything(messages: &Messages) -> Vec<String> {
     vec![
         messages.window(1, 5_000, 7_000),
@@ -158,6 +182,8 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.policies(),
         messages.policy_layer("standard", "12", "cap"),
         messages.policy_of_arm("x", "a"),
+        messages.suspension(&suspended(1)),
+        messages.policy_suspension(&suspended(17)),
     ]
 }
 

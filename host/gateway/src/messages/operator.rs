@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use pmk_policy::ChangedSettings;
+use pmk_policy::{ChangedSettings, Suspension};
 
 use super::{Messages, terminal};
 use crate::{chat::Connection, ledger::LedgerBacklog};
@@ -152,6 +152,11 @@ impl Messages {
         (self.text("status-policies", []), self.text("status-policies-is", filled))
     }
 
+    /// A decision for which a policy is skipped at present.
+    pub fn status_suspended(&self, suspension: &Suspension) -> (String, String) {
+        (self.text("status-suspended", []), self.suspension(suspension))
+    }
+
     /// What Slack refuses.
     pub fn status_refusal(&self, what: &str) -> (String, String) {
         (self.text("status-refusal", []), self.error(what))
@@ -238,6 +243,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.status_host("b:/home".into(), "works", "1.0.0", "now".into(), 1, 7),
         messages.status_host("c:/home".into(), "silent", "1.0.0", "now".into(), 77, 0),
         messages.status_phase("ready", "now"),
+        messages.status_suspended(&super::commands::suspended(0)),
     ];
     let lines = lines.into_iter().chain(reasons.iter().map(|reason| messages.status_because(reason, 2))).chain(notices);
     let line = messages.status_in_a_line("degraded", [("starting", 0), ("waiting", 2)]);

@@ -151,6 +151,7 @@ impl Swapper {
             settings: Some(serving.stack().changed_settings()),
             choice: *choice,
             refused: refused.as_ref().map(|(why, _)| why.clone()),
+            suspended: serving.stack().suspensions(),
         }
     }
 

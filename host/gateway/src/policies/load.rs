@@ -267,6 +267,7 @@ impl Loader {
         let base = self.base(config)?;
         let theirs = self.runtime.under(config.limits.limits(), self.trust(config));
         let layers = load(&theirs)?;
+        refuse_namesakes(&layers)?;
         let loaded: Vec<&str> = layers.iter().chain([&base]).map(Policy::name).collect();
         let idle = config.settings.keys().filter(|policy| !loaded.contains(&policy.as_str()));
         let mut odd = Vec::new();
@@ -340,6 +341,17 @@ fn idle(config: &PolicyConfig, stack: &Stack) -> Vec<Failure> {
             .hint("add that policy to the arm's `files`, or remove its settings")
     })
     .collect()
+}
+
+/// Refuses two layers of one name: settings are for all layers of their name, and the ledger would not tell them apart.
+/// Only the policy under all others may have a namesake, another build of it.
+fn refuse_namesakes(layers: &[Policy]) -> Result<(), Failure> {
+    let mut names = BTreeSet::new();
+    match layers.iter().map(Policy::name).find(|name| !names.insert(*name)) {
+        None => Ok(()),
+        Some(name) => Err(Failure::new(format!("two of the policies are called `{name}`"))
+            .hint("load each policy once; build a component that takes another one's name under a name of its own")),
+    }
 }
 
 fn tell_odd(odd: &[String]) {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pmk_policy::{ChangedSettings, Identity};
+use pmk_policy::{ChangedSettings, Identity, Suspension};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::{AWAY_AFTER, state::Phase};
@@ -117,6 +117,9 @@ pub struct Report {
     /// Their settings that an operator has changed, if the program reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<ChangedSettings>,
+    /// The decisions for which they are skipped at present, because they kept failing.
+    #[serde(default)]
+    pub suspended: Vec<Suspension>,
 }
 
 /// An experiment that should be on, and that the gateway could not load as it is in gateway.json.
@@ -272,6 +275,7 @@ mod tests {
             ledger: None,
             policies: vec![],
             settings: None,
+            suspended: vec![],
         }
     }
 

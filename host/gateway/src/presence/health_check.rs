@@ -94,6 +94,7 @@ mod tests {
             ledger: None,
             policies: vec![],
             settings: None,
+            suspended: vec![],
         }
     }
 

@@ -1,7 +1,7 @@
 //! Policies that were chosen for all hosts of a database, until all of them have ended; and what decides on each
 //! host.
 
-use pmk_policy::{ChangedSettings, ConfiguredSettings, Identity};
+use pmk_policy::{ChangedSettings, ConfiguredSettings, Identity, Suspension};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -46,6 +46,9 @@ pub struct HostPolicies {
     /// Why it does not use that choice.
     #[serde(default)]
     pub refused: Option<String>,
+    /// The decisions for which they are skipped at present, because they kept failing.
+    #[serde(default)]
+    pub suspended: Vec<Suspension>,
 }
 
 impl Store {

@@ -1,7 +1,7 @@
 //! A policy that keeps failing is suspended, but only in stacks with circuit breakers.
 
 use pmk_core::{CapVerdict, Origin, Verdict};
-use pmk_policy::{Change, IncomingInput, Outcome, PruneInput, Stack};
+use pmk_policy::{Change, Decision, IncomingInput, Outcome, PruneInput, Stack, Suspension};
 
 use crate::{
     component::Component, layer, over_a_good_one, prune, reason, room, runtime, stack::with_common_settings, transcript,
@@ -32,12 +32,35 @@ fn with_breakers_the_next_layer_takes_over_at_once() {
         assert_eq!(decision.applied.removed, [0, 1], "the layer below decides");
         assert_eq!(decision.verdict, Verdict::Accepted, "of the one that was asked first");
     }
+    assert_eq!(stack.suspensions()[0].left, 0);
     assert!(matches!(prune(&stack).records[0].outcome, Outcome::Failed { .. }), "it is tried again");
+    assert_eq!(stack.suspensions()[0].left, 40);
     assert!(prune(&stack).records[0].outcome.is_skipped());
     let record = serde_json::to_value(&prune(&stack).records[0]).unwrap();
     assert_eq!(record["outcome"], serde_json::json!({"result": "skipped", "why": "suspended"}));
     // New breakers start closed.
     assert!(matches!(prune(&stack.with_breakers()).records[0].outcome, Outcome::Failed { .. }));
+}
+
+/// Regression: only the ledger told; whoever asked which policies decide was told of a suspended one as of any other.
+#[test]
+fn a_suspended_policy_was_listed_as_one_that_decides() {
+    let stack = over_a_good_one(&runtime(), &Component::pruning("unreachable")).with_breakers();
+    for _ in 0..4 {
+        prune(&stack);
+    }
+    assert_eq!(stack.suspensions(), []);
+    let failed = prune(&stack);
+    prune(&stack);
+    let suspension = Suspension {
+        policy: failed.records[0].policy.clone(),
+        decision: Decision::Prune,
+        left: 19,
+        reason: failed.records[0].outcome.reason().unwrap().to_owned(),
+    };
+    assert_eq!(stack.suspensions(), [suspension]);
+    assert_eq!(stack.without_breakers().suspensions(), []);
+    assert_eq!(stack.with_breakers().suspensions(), [], "new breakers start closed");
 }
 
 /// A shadow arm without policies of its own is asked like this: its failures once suspended what served.

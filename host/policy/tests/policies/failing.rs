@@ -62,6 +62,22 @@ fn one_that_recurses_overflows_its_own_stack() {
     assert!(reason(&decision).contains("call stack exhausted"), "{}", reason(&decision));
 }
 
+/// Regression: it was an access out of bounds, with a hint about names that were there.
+#[test]
+fn a_recursion_that_left_the_memory_was_not_called_a_stack_overflow() {
+    let deep = "(global $sp (mut i32) (i32.const 1024)) \
+                (func $deep (global.set $sp (i32.sub (global.get $sp) (i32.const 64))) \
+                  (i32.store (global.get $sp) (i32.const 0)) (call $deep))";
+    let decision = passed_over(&Component::pruning("(call $deep)").items(deep));
+    assert_eq!(failed_by(&decision), "trap");
+    let said = "out of bounds memory access, probably a stack overflow: a function calls itself again and again (in \
+                deep";
+    assert!(reason(&decision).contains(said), "{}", reason(&decision));
+    // Without a recursion it is only what it is.
+    let decision = passed_over(&Component::pruning("(i32.store (i32.const -8) (i32.const 0))"));
+    assert!(reason(&decision).contains("out of bounds memory access (in prune"), "{}", reason(&decision));
+}
+
 #[test]
 fn one_that_allocates_without_end_meets_the_ceiling() {
     let decision = passed_over(&Component::pruning("(loop $l (drop (memory.grow (i32.const 16))) (br $l))"));
@@ -168,6 +184,7 @@ fn a_giant_log_is_cut_and_stops_nobody() {
     let decision = prune(&over_a_good_one(&runtime, &component));
     assert_eq!(decision.records[0].outcome, Outcome::Accepted);
     assert_eq!(decision.records[0].log.iter().map(|line| line.text.len()).sum::<usize>(), 8 << 10);
+    assert!(decision.records[0].log_is_cut);
 }
 
 #[test]

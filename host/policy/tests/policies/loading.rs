@@ -47,6 +47,18 @@ fn files_that_are_no_component_are_named() {
     assert!(matches!(load(), LoadError::Directory { .. }));
 }
 
+/// Regression: the hint was to wrap it with `wasm-tools`, which refuses such a module.
+#[test]
+fn a_module_of_wasi_0_1_was_to_be_wrapped_which_cannot_be_done() {
+    let hint = |import: &str| {
+        let module = format!("(module (import \"{import}\" \"environ_get\" (func (param i32 i32) (result i32))))");
+        refused(&wat::parse_str(module).unwrap()).hint().unwrap()
+    };
+    let hints = [hint("wasi_snapshot_preview1"), hint("pmk:policy/context@1.0.0")];
+    assert!(hints[0].contains("for wasm32-wasip2") && !hints[0].contains("wasm-tools"), "{}", hints[0]);
+    assert!(hints[1].contains("`wasm-tools component new p.wasm"), "{}", hints[1]);
+}
+
 #[test]
 fn a_component_cut_short_is_refused() {
     let whole = good().build();

@@ -119,7 +119,7 @@ pub(super) fn found(name: &str, failed: u32, first: &Finding, language: Language
         out.line("set", one_line(set, 100));
     }
     out.tell("found", &one_line(&first.reason, 600));
-    out.said(&first.log, &first.backtrace);
+    out.said(&first.log, first.log_is_cut, &first.backtrace);
     out.hint(first.hint);
     out.done()
 }

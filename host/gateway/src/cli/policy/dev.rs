@@ -320,6 +320,9 @@ impl From<BuildError> for Failed {
                 let hint = "`--component` is the file that the build creates in the project's folder";
                 Failed { failure: failure.hint(hint), said: String::new() }
             }
+            BuildError::NoComponent { hint: Some(hint), .. } => {
+                Failed { failure: failure.hint(hint), said: String::new() }
+            }
             _ => Failed { failure, said: String::new() },
         }
     }

@@ -84,6 +84,7 @@ pub(super) fn report(services: &Services) -> Reporter {
             ledger: ledger.trouble(),
             policies: identities(serving.stack()),
             settings: Some(serving.stack().changed_settings()),
+            suspended: serving.stack().suspensions(),
         }
     })
 }

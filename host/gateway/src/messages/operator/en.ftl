@@ -77,6 +77,7 @@ status-policies-is = { $refused ->
     [yes] { $policies }, not those chosen for all hosts: { $why }
    *[no] { $policies }
 }
+status-suspended = suspended
 status-ledger = ledger
 status-ledger-is = since { $since }: { $error }
 status-ledger-hint = check that the disk has room and that the gateway may write there; lines are kept and written once that works

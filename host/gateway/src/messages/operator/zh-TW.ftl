@@ -65,6 +65,7 @@ status-policies-is = { $refused ->
     [yes] { $policies }，沒有採用為所有主機選的策略：{ $why }
    *[no] { $policies }
 }
+status-suspended = 暫停
 status-ledger = 帳本
 status-ledger-is = 從 { $since } 起：{ $error }
 status-ledger-hint = 請確認磁碟還有空間，而且閘道可以寫入；待寫的內容都留著，可以寫入時就會補上

@@ -111,7 +111,10 @@ impl ChangeError {
             ChangeError::NoExperiment => {
                 Some("define one as `experiment` in gateway.json, or use `experiment start --file FILE`")
             }
-            ChangeError::ExperimentOn(_) => Some("end it first with `experiment stop` or `experiment promote ARM`"),
+            ChangeError::ExperimentOn(_) => Some(
+                "to change its weights or arms, edit `experiment` in gateway.json while it runs; to start another one, \
+                 end it first with `experiment stop` or `experiment promote ARM`",
+            ),
             ChangeError::ExperimentOff(_) => Some(
                 "start it with `experiment start`, under a new `name` if conversations have taken part in it, or use policies without \
                  an experiment: `policy use FILE --persist`",

@@ -67,10 +67,11 @@ fn groups(entries: &[&Entry]) -> Vec<Group> {
     groups
 }
 
-/// Lists the policies in the order in which they are asked, with their decisions, and the arm of an experiment if the
-/// policies are an arm's.
+/// Lists the policies in the order in which they are asked, with their decisions, those for which they are skipped at
+/// present, and the arm of an experiment if the policies are an arm's.
 pub fn policies(messages: &Messages, stack: &Stack, place: Option<&InExperiment>) -> String {
     let mut lines = vec![messages.policies()];
+    let suspensions = stack.suspensions();
     for layer in stack.layers() {
         let identity = layer.policy.identity();
         let digest = text::head(&identity.sha256, DIGEST_CHARS);
@@ -80,6 +81,8 @@ pub fn policies(messages: &Messages, stack: &Stack, place: Option<&InExperiment>
             &code(digest),
             &messages.listed(&exports(layer.policy.exports())),
         ));
+        let of_layer = suspensions.iter().filter(|suspension| suspension.policy == *identity);
+        lines.extend(of_layer.map(|suspension| messages.policy_suspension(suspension)));
     }
     lines.extend(place.map(|InExperiment { experiment, arm }| messages.policy_of_arm(&code(experiment), &code(arm))));
     lines.join("\n")

@@ -57,6 +57,8 @@ pub struct Finding {
     pub hint: &'static str,
     /// The policy's log.
     pub log: Vec<LogLine>,
+    /// Whether it logged more than is kept.
+    pub log_is_cut: bool,
     /// The functions on its stack, innermost first, if it trapped.
     pub backtrace: Vec<String>,
 }
@@ -189,6 +191,7 @@ impl<'a> Examiner<'a> {
                     reason,
                     hint,
                     log: record.log.clone(),
+                    log_is_cut: record.log_is_cut,
                     backtrace: record.outcome.backtrace().to_vec(),
                 });
             }

@@ -24,6 +24,10 @@ pub(super) fn of(outcome: &Outcome, hopeless: bool) -> Judgement {
         }
         // Policies are not suspended here; a suspended one would not have been asked.
         Outcome::Skipped { .. } => Judgement::HandedOn,
+        Outcome::Failed { reason, .. } if is_stack_overflow(reason) => Judgement::Failed {
+            reason: format!("it {reason}"),
+            hint: "let the recursion end sooner, or go through a list in a loop instead",
+        },
         Outcome::Failed { kind, reason, .. } => {
             Judgement::Failed { reason: format!("it {reason}"), hint: of_failure(kind) }
         }
@@ -48,6 +52,11 @@ fn of_rule(rule: u8) -> &'static str {
         9 => "keep only what fits `budget.limit`; a setting is a target below it, never above",
         _ => "see `wit/policy.wit` for what is legal",
     }
+}
+
+/// Whether it trapped because its stack was full.
+fn is_stack_overflow(reason: &str) -> bool {
+    ["probably a stack overflow", "call stack exhausted"].iter().any(|words| reason.contains(words))
 }
 
 fn of_failure(kind: &str) -> &'static str {

@@ -10,6 +10,7 @@ use std::{
 };
 
 use build_plugins::{Component, Target, Toolchain, Workspace, guest};
+use pmk_policy::LoadError;
 use pmk_system::{
     child::{self, End, Limits, SpawnError, Spec},
     files,
@@ -100,8 +101,8 @@ pub enum BuildError {
     #[error("`{what}` produced no component: `{}`: {source}", file.display())]
     Nothing { what: String, file: PathBuf, source: io::Error },
     /// The file is not a component, and cannot be made into one.
-    #[error(transparent)]
-    NoComponent(#[from] build_plugins::Error),
+    #[error("{source}")]
+    NoComponent { source: build_plugins::Error, hint: Option<String> },
     /// The component cannot be written to its place.
     #[error("cannot write `{}`: {source}", file.display())]
     Unwritable { file: PathBuf, source: io::Error },
@@ -221,9 +222,20 @@ impl Builder {
             return Ok(self.artifact.clone());
         }
         let file = self.scratch.path().join("component.wasm");
-        let component = Component::of_module(&self.what, &bytes)?;
+        let component = Component::of_module(&self.what, &bytes).map_err(|source| self.no_component(source, &bytes))?;
         fs::write(&file, component.bytes).map_err(|source| BuildError::Unwritable { file: file.clone(), source })?;
         Ok(file)
+    }
+
+    /// The error for a core module that cannot be made into a component.
+    fn no_component(&self, source: build_plugins::Error, module: &[u8]) -> BuildError {
+        let refused = LoadError::core_module(&self.artifact.display().to_string(), module);
+        // What else may be wrong with a module, its error says.
+        let hint = match refused {
+            LoadError::CoreModule { needs_adapter: true, .. } => refused.hint(),
+            _ => None,
+        };
+        BuildError::NoComponent { source, hint }
     }
 
     /// Replaces the last good component, atomically.
