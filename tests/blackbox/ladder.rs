@@ -64,6 +64,22 @@ fn trim_saves_a_turn_with_the_standard_policy() {
     assert_eq!(events(&home, "context.exceeded").len(), 1, "{used:?}");
 }
 
+/// Anthropic refuses a prompt that fits, but not with the room that is asked for its answer.
+#[test]
+fn trim_saves_a_turn_where_the_room_for_the_answer_counts() {
+    let (home, anthropic) = (Home::new(), Anthropic::start_blocking());
+    anthropic.set_window(24_000);
+    anthropic.counts_the_answer();
+    let large = |n: usize| question(&format!("Ev{n}"), &format!("Fact {n}: {}", "filler ".repeat(900)));
+    let lines = run(&home, &anthropic, &["standard"], &(0..12).map(large).collect::<Vec<_>>());
+    let refused: Vec<String> = anthropic.requests().into_iter().filter_map(|asked| asked.refused).collect();
+    assert!(!refused.is_empty() && refused.iter().all(|why| why.contains("exceed context limit")), "{refused:?}");
+    let used = rungs(&lines);
+    assert_eq!(used.len(), 12, "{used:?}");
+    assert!(used.iter().flatten().any(|rung| rung == "trim"), "{used:?}");
+    assert!(replies(&lines).iter().all(|reply| !reply.starts_with(":x:")), "{:#?}", replies(&lines));
+}
+
 #[test]
 fn compaction_saves_a_turn_and_the_summary_rolls_on() {
     let home = Home::new();

@@ -74,6 +74,8 @@ impl Recorded {
 #[derive(Default)]
 struct Shared {
     window: u64,
+    /// Whether the room for the answer has to fit the window, too.
+    counts_answer: bool,
     is_terse: bool,
     /// The refusal of requests that contain anything about tools.
     without_tools: Option<rules::Refusal>,
@@ -184,6 +186,12 @@ impl Anthropic {
         self.lock().window = tokens;
     }
 
+    /// From now on the room that is asked for the answer has to fit the window beside the prompt, as with the API's
+    /// models.
+    pub fn counts_the_answer(&self) {
+        self.lock().counts_answer = true;
+    }
+
     /// From now on a refusal does not state the sizes, as with some proxies.
     pub fn name_no_numbers(&self) {
         self.lock().is_terse = true;
@@ -238,7 +246,8 @@ async fn messages(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMap, 
         let verdict = rules::check_headers(&headers)
             .and_then(|()| parsed.map(drop).map_err(|error| rules::Refusal::invalid(format!("invalid JSON: {error}"))))
             .and_then(|()| rules::check_body(&body));
-        let window = rules::check_window(prompt_tokens, shared.window, shared.is_terse);
+        let answer = body["max_tokens"].as_u64().filter(|_| shared.counts_answer);
+        let window = rules::check_window(prompt_tokens, answer, shared.window, shared.is_terse);
         let told = verdict.is_ok().then(|| window.as_ref().err().map(|refusal| refusal.message.clone())).flatten();
         let tools = rules::check_tools(&body, shared.without_tools.as_ref());
         let images = rules::check_images(&body, shared.without_images.as_ref());

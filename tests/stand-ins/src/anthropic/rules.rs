@@ -143,14 +143,24 @@ pub fn check_images(body: &Value, without_images: Option<&Refusal>) -> Result<()
     without_images.filter(|_| count_images(body) > 0).map_or(Ok(()), |refusal| Err(refusal.clone()))
 }
 
-pub fn check_window(prompt_tokens: u64, window: u64, is_terse: bool) -> Result<(), Refusal> {
-    if prompt_tokens > window && is_terse {
-        return Err(Refusal::invalid("prompt is too long"));
-    }
+/// Checks a prompt against the window, together with the room for its answer where that counts.
+pub fn check_window(prompt_tokens: u64, answer: Option<u64>, window: u64, is_terse: bool) -> Result<(), Refusal> {
     if prompt_tokens > window {
-        return Err(Refusal::invalid(format!("prompt is too long: {prompt_tokens} tokens > {window} maximum")));
+        let numbers = format!(": {prompt_tokens} tokens > {window} maximum");
+        return Err(too_long("prompt is too long", &numbers, is_terse));
+    }
+    if let Some(answer) = answer
+        && prompt_tokens.saturating_add(answer) > window
+    {
+        let numbers =
+            format!(": {prompt_tokens} + {answer} > {window}, decrease input length or `max_tokens` and try again");
+        return Err(too_long("input length and `max_tokens` exceed context limit", &numbers, is_terse));
     }
     Ok(())
+}
+
+fn too_long(what: &str, numbers: &str, is_terse: bool) -> Refusal {
+    Refusal::invalid(format!("{what}{}", if is_terse { "" } else { numbers }))
 }
 
 pub fn check_body(body: &Value) -> Result<(), Refusal> {
@@ -382,6 +392,22 @@ mod tests {
         body["messages"] =
             json!([{"role": "user", "content": "a"}, call("a"), {"role": "user", "content": [result("a")]}]);
         assert!(check_body(&body).expect_err("no tools").message.contains("must define tools"));
+    }
+
+    #[test]
+    fn the_room_for_an_answer_counts_where_it_is_to() {
+        let verdict = |prompt, answer, is_terse| {
+            check_window(prompt, answer, 10, is_terse).err().map(|refusal| refusal.message).unwrap_or_default()
+        };
+        assert_eq!((verdict(10, None, false), verdict(6, Some(4), false)), (String::new(), String::new()));
+        assert_eq!(verdict(11, Some(1), false), "prompt is too long: 11 tokens > 10 maximum");
+        assert_eq!(verdict(11, None, true), "prompt is too long");
+        let exceeds = "input length and `max_tokens` exceed context limit";
+        assert_eq!(
+            verdict(7, Some(4), false),
+            format!("{exceeds}: 7 + 4 > 10, decrease input length or `max_tokens` and try again")
+        );
+        assert_eq!(verdict(7, Some(4), true), exceeds);
     }
 
     #[test]
