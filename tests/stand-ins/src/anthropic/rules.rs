@@ -249,7 +249,13 @@ fn check_content(at: usize, role: &str, content: &[&Value], images: usize) -> Re
                     )));
                 }
             }
-            (Some("tool_result"), "user") => {}
+            (Some("tool_result"), "user") => {
+                let is_empty = blocks(&block["content"]).all(|part| part == "");
+                if block["is_error"] == true && is_empty {
+                    let message = format!("{place}.tool_result: content cannot be empty if `is_error` is true");
+                    return Err(Refusal::invalid(message));
+                }
+            }
             (Some("image"), "user") => {
                 let looked = image(block, images).unwrap_or(Ok((0, 0)));
                 looked.map_err(|why| Refusal::invalid(format!("{place}.image.source.base64: {why}")))?;
@@ -342,7 +348,12 @@ mod tests {
     fn histories_are_checked() {
         let user = |content: Value| json!({"role": "user", "content": content});
         let hello = user(json!("hello"));
+        let failed = |content: &str| {
+            user(json!([{"type": "tool_result", "tool_use_id": "a", "content": content, "is_error": true}]))
+        };
         for (messages, words) in [
+            (json!([hello, call("a"), failed("no")]), ""),
+            (json!([hello, call("a"), failed("")]), "content cannot be empty if `is_error` is true"),
             (json!([hello]), ""),
             (json!([hello, hello]), ""),
             (json!([hello, {"role": "assistant", "content": "hi"}, hello]), ""),
