@@ -40,6 +40,7 @@ mod tool_ids;
 pub mod windows;
 
 pub use action::Action;
+pub use families::{ANSWER_SHARE, LEAST_ANSWER_TOKENS};
 pub use images::Images;
 pub use open::{Environment, ModelSpec, Provider, open};
 pub use open_error::OpenError;
