@@ -8,7 +8,7 @@ use crate::{
     knowledge::team::{CONTACT, ENGLISH, Team, in_thread},
     operator::terminal::{Terminal, admin_lines},
     support::{Home, PATIENCE, of_type, replies, until_async},
-    workspace::{Scene, rules, rules_for_kills, violations_but_lateness},
+    workspace::{Scene, rules, rules_for_kills},
 };
 
 const ADMIN: &str = "U0BOSS";
@@ -328,7 +328,7 @@ async fn a_slash_command_over_a_cut_socket_is_answered_or_its_failure_told() {
     let helped = || office.slack.replies(&dm).iter().filter(|reply| reply.text.contains("/pmk admin help")).count();
     until_async("the answers to all that were acknowledged", || (helped() >= acked).then_some(())).await;
     assert!(helped() <= sent.len(), "{:#?}", office.slack.replies(&dm));
-    assert_eq!(violations_but_lateness(&office.slack), Vec::<String>::new());
+    assert_eq!(office.slack.violations(), Vec::<String>::new());
 }
 
 /// Two admins take each other away at the same moment: one of them stays.

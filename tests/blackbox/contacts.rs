@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{
     knowledge::team::{
-        ARRIVED, ASKER, CHANNEL, CHINESE, CONTACT, CURATOR, ENGLISH, OTHER_CONTACT, Story, Team, in_thread,
+        ARRIVED, ASKER, CHANNEL, CHINESE, CONTACT, CURATOR, ENGLISH, OTHER_CONTACT, Story, Team, in_thread, mentions,
     },
     support::{PATIENCE, until_async},
     workspace::{Gateway, rules},
@@ -321,7 +321,9 @@ async fn an_answer_that_reads_like_orders_to_a_model_does_not_approve_itself() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_becomes_of_an_atom_is_counted() {
-    let team = Team::new(&ENGLISH, "auto").await;
+    // At the end somebody else asks, and those who know of everything are asked.
+    let rules = rules().expecting(["U0NEXT", "U0NOT"].map(mentions));
+    let team = Team::under(rules, &ENGLISH, "auto").await;
     let gateway = team.connect().await;
     let list = |filter: &[&str]| team.home.run(&[&["--json", "atoms", "list"], filter].concat(), "").ok().json();
     let notice = team.learn().await;

@@ -117,6 +117,7 @@ async fn what_is_found_is_in_the_language_of_the_home_and_english_for_programs()
     clinic.home.write("gateway.json", config.to_string());
     let mut alone = clinic.command(&["--offline", "--model", "sim"]);
     alone.env_remove("PMK_SLACK_APP_TOKEN").env_remove("PMK_SLACK_BOT_TOKEN").env_remove("PMK_MRA_WORKSPACE");
+    clinic.anthropic.expect_refusals("invalid x-api-key");
     let mut revoked = clinic.command(&[]);
     revoked.env("PMK_SLACK_BOT_TOKEN", "xoxb-revoked").env("ANTHROPIC_API_KEY", "sk-wrong");
     let mut shown = clinic.look().await;
@@ -302,6 +303,7 @@ async fn missing_scopes_are_named_with_what_goes_without() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_refuses_is_told() {
     let clinic = Clinic::new(rules()).await;
+    clinic.anthropic.expect_refusals("invalid x-api-key");
     let mut wrong = clinic.command(&[]);
     wrong.env("ANTHROPIC_API_KEY", "sk-wrong");
     let mut without = clinic.command(&[]);

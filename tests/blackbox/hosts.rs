@@ -23,7 +23,7 @@ use crate::{
     moments::Moments,
     presence::age,
     support::{Home, PATIENCE, component, stand_in, until_async},
-    workspace::{self, Gateway, is_of_presence, rules_for_kills, violations_but_lateness},
+    workspace::{self, Gateway, is_of_presence, rules_for_kills},
 };
 
 const HOSTS: usize = 3;
@@ -538,7 +538,7 @@ async fn three_hosts_answer_every_question_once_and_in_order_whatever_happens_to
     }
     // One that was on its way to Slack while its host stood still may come after another host has looked for it.
     assert!(waiting <= if has_placeholders { taken_over.len() } else { 0 }, "{waiting} placeholders stand there still");
-    assert_eq!(violations_but_lateness(slack), Vec::<String>::new());
+    assert_eq!(slack.violations(), Vec::<String>::new());
     assert_eq!(slack.given_up(), Vec::<String>::new());
     let open = server.psql(name, "SELECT count(*) FROM inbox WHERE message IS NOT NULL");
     assert_eq!(open.as_deref(), Ok("0"));

@@ -145,6 +145,8 @@ fn seed_002_no_cut_at_any_place_tears_a_tool_pair() {
 #[tokio::test]
 async fn seed_002_without_the_guard_the_provider_refuses_the_session_for_ever() {
     let server = Anthropic::start().await;
+    // Both halves of a pair that is torn.
+    server.expect_refusals("`tool_use");
     let _ = rustls::crypto::ring::default_provider().install_default();
     let url = http::base_url("the test's", &server.url(), true).expect("loopback");
     let client = Client::new(Config::new(anthropic::KEY.into(), url, "claude-haiku-4-5")).expect("a client");

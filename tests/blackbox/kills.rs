@@ -14,7 +14,7 @@ use crate::{
     moments::Moments,
     posting::{ROOT, paragraphs},
     support::{Home, PATIENCE, until_async},
-    workspace::{Gateway, is_of_presence, rules_for_kills, violations_but_lateness},
+    workspace::{Gateway, is_of_presence, rules_for_kills},
 };
 
 /// So many rounds at the same time: most of each is waiting.
@@ -189,7 +189,7 @@ async fn answer(round: &Round, what: &str) {
     until_async(what, || is_clear(&slack, &asked.channel).then_some(())).await;
     ends(gateway, what).await;
     is_whole(&slack, &asked, &answer, wanted - 1, what);
-    assert_eq!(violations_but_lateness(&slack), Vec::<String>::new(), "{what}");
+    assert_eq!(slack.violations(), Vec::<String>::new(), "{what}");
 }
 
 /// Whatever the gateway has yet to say, a second answer as well, is there once it has ended.

@@ -95,7 +95,9 @@ fn by_openai(home: &Home, policy: &str, seed: u64, loops: bool) -> (Vec<Value>, 
     let mut command =
         home.command(&["run", "--model", "openai:made-up", "--window", &window, "--policy", &component(policy)]);
     command.env("OPENAI_API_KEY", openai::KEY).env("OPENAI_BASE_URL", server.url());
-    (finish(command, &input).ok().lines(), server.too_large())
+    let lines = finish(command, &input).ok().lines();
+    assert_eq!(server.refusals(), [] as [&str; 0]);
+    (lines, server.too_large())
 }
 
 /// Nobody loses an answer, no size is refused twice, and the audit says what happened and what to do.

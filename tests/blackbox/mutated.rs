@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::{
     moments::Moments,
     support::{Home, PATIENCE, Running, peak_memory, question, until, until_async},
-    workspace::{Gateway, rules, rules_for_kills, violations_but_lateness},
+    workspace::{Gateway, rules, rules_for_kills},
 };
 
 mod frames;
@@ -240,7 +240,7 @@ async fn a_gateway_killed_amid_mutated_frames_starts_again() {
     eprintln!("slowest start {slowest:?}, worst answer after it {worst:?}");
     assert!(gateway.terminate().success());
     assert_eq!(slack.given_up(), Vec::<String>::new());
-    assert_eq!(violations_but_lateness(&slack), Vec::<String>::new());
+    assert_eq!(slack.violations(), Vec::<String>::new());
     good.extend(questions.into_iter().map(|question| question.event_id));
     let (stored, _) = inbox(home.path());
     let wrong: Vec<&String> = stored.iter().filter(|id| !sent.stored.contains(*id) && !good.contains(*id)).collect();

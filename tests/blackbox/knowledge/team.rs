@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     support::{Home, PATIENCE, until},
-    workspace::{Gateway, rules, violations_but_lateness},
+    workspace::{Gateway, rules},
 };
 
 pub const CHANNEL: &str = "C1";
@@ -99,9 +99,10 @@ impl Team {
         Team::under(rules(), story, tools).await
     }
 
-    /// The same where Slack has these rules.
+    /// The same where Slack has these rules. Who asks and who knows may be mentioned, and nobody else.
     pub async fn under(rules: SlackRules, story: &'static Story, tools: &str) -> Team {
-        let slack = Slack::start(rules.unlimited()).await;
+        let mentioned = [ASKER, CONTACT, OTHER_CONTACT].map(mentions);
+        let slack = Slack::start(rules.unlimited().expecting(mentioned)).await;
         let home = Home::new();
         let config = json!({
             "version": 1, "language": story.language, "tools": tools, "audience": {"users": {ASKER: "pm"}},
@@ -215,21 +216,18 @@ impl Team {
         atom
     }
 
-    /// No rule of Slack's was broken; who asked and who knows may be mentioned, and nobody else.
-    pub fn broke_no_rule(&self) {
-        let mut broken = violations_but_lateness(&self.slack);
-        let expected = [ASKER, CONTACT, OTHER_CONTACT].map(|person| format!("the bot mentioned <@{person}>"));
-        broken.retain(|what| !expected.contains(what));
-        assert_eq!(broken, [] as [&str; 0]);
-    }
-
-    /// The same, and nobody was kept waiting for an acknowledgement or refused.
+    /// No rule was broken, and nobody was kept waiting for an acknowledgement or refused.
     pub fn behaved(&self) {
-        self.broke_no_rule();
+        assert_eq!(self.slack.violations(), [] as [&str; 0]);
         assert_eq!(self.slack.given_up(), [] as [&str; 0]);
         let refused: Vec<String> = self.anthropic.requests().into_iter().filter_map(|asked| asked.refused).collect();
         assert_eq!(refused, [] as [&str; 0]);
     }
+}
+
+/// The violation of mentioning this person.
+pub fn mentions(person: &str) -> String {
+    format!("the bot mentioned <@{person}>")
 }
 
 pub fn in_thread(message: &Message, asked: &Sent) -> bool {

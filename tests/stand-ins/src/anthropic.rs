@@ -3,7 +3,8 @@
 //! It refuses what the real API refuses, with the same messages, checks prompts against a window, streams its answers,
 //! and fails on demand. What [`Anthropic::push`] queues is used for one valid request each; [`Anthropic::when`] chooses
 //! an answer by the content of a request, however often and in any order. With neither it echoes the question. It runs
-//! on a separate thread, so a test may block on the program under test.
+//! on a separate thread, so a test may block on the program under test. A request that broke the API's rules fails the
+//! test when the stand-in is dropped.
 //!
 //! ```no_run
 //! # async fn test() {
@@ -85,6 +86,9 @@ struct Shared {
     rules: Vec<(String, Behaviour)>,
     queue: VecDeque<Behaviour>,
     requests: Vec<Recorded>,
+    /// The rules of the API that requests broke, and the words of those that were to be broken.
+    broken: Vec<String>,
+    to_break: Vec<String>,
     held: watch::Sender<bool>,
 }
 
@@ -104,6 +108,10 @@ impl Shared {
 }
 
 /// A running stand-in; it stops when dropped.
+///
+/// # Panics
+/// When it is dropped, if a request broke a rule of the API that it was not [to break](Anthropic::expect_refusals): a
+/// client has to know when a request is malformed. That one is too large, it can only learn.
 pub struct Anthropic {
     address: SocketAddr,
     shared: Arc<Mutex<Shared>>,
@@ -208,6 +216,11 @@ impl Anthropic {
         self.lock().without_images = Some(rules::Refusal { status, code, message: message.into() });
     }
 
+    /// The test's own requests break rules whose message contains this.
+    pub fn expect_refusals(&self, words: &str) {
+        self.lock().to_break.push(words.to_owned());
+    }
+
     /// From now on no answer begins before [`release`](Self::release); requests are still received.
     pub fn hold(&self) {
         self.lock().held.send_replace(true);
@@ -233,6 +246,18 @@ impl Anthropic {
     }
 }
 
+impl Drop for Anthropic {
+    fn drop(&mut self) {
+        let mut broken = self.lock().broken.clone();
+        let to_break = self.lock().to_break.clone();
+        broken.retain(|message| !to_break.iter().any(|words| message.contains(words)));
+        // A test that fails already has said why.
+        if !std::thread::panicking() {
+            assert_eq!(broken, [] as [&str; 0]);
+        }
+    }
+}
+
 async fn messages(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMap, body: Bytes) -> Response<Body> {
     let headers: BTreeMap<String, String> = headers
         .iter()
@@ -246,6 +271,7 @@ async fn messages(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMap, 
         let verdict = rules::check_headers(&headers)
             .and_then(|()| parsed.map(drop).map_err(|error| rules::Refusal::invalid(format!("invalid JSON: {error}"))))
             .and_then(|()| rules::check_body(&body));
+        shared.broken.extend(verdict.as_ref().err().map(|refusal| refusal.message.clone()));
         let answer = body["max_tokens"].as_u64().filter(|_| shared.counts_answer);
         let window = rules::check_window(prompt_tokens, answer, shared.window, shared.is_terse);
         let told = verdict.is_ok().then(|| window.as_ref().err().map(|refusal| refusal.message.clone())).flatten();

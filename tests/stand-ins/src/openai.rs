@@ -25,6 +25,9 @@ pub const KEY: &str = "sk-openai-stand-in";
 
 const MAX_BODY_BYTES: usize = 32 << 20;
 
+/// The maximum length of a function's name.
+const MAX_NAME_CHARS: usize = 64;
+
 /// The response to one request.
 #[derive(Clone, Debug)]
 pub enum Reply {
@@ -54,6 +57,8 @@ struct Shared {
     refused: Option<(Kind, Reply)>,
     rules: Vec<(String, Reply)>,
     requests: Vec<Value>,
+    /// The rules of the API that requests broke.
+    refusals: Vec<String>,
     /// The maximum number of tokens of a request, and the response to a larger one.
     window: Option<(u64, Box<dyn FnMut() -> Reply + Send>)>,
     /// The token counts of the requests that were larger.
@@ -152,6 +157,11 @@ impl OpenAi {
         lock(&self.shared).too_large.clone()
     }
 
+    /// The rules of the API that requests broke, as its messages.
+    pub fn refusals(&self) -> Vec<String> {
+        lock(&self.shared).refusals.clone()
+    }
+
     /// The body of every request so far, including refused ones.
     pub fn requests(&self) -> Vec<Value> {
         lock(&self.shared).requests.clone()
@@ -171,6 +181,7 @@ async fn completions(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMa
         return refuse(401, "invalid_api_key", "Incorrect API key provided.");
     }
     if let Err(message) = check(&body) {
+        shared.refusals.push(message.clone());
         return refuse(400, "invalid_request_error", &message);
     }
     if let Some((_, reply)) = shared.refused.clone().filter(|(is_refused, _)| is_refused(&body)) {
@@ -185,8 +196,15 @@ fn check(body: &Value) -> Result<(), String> {
     if body["stream"] != true || body["stream_options"]["include_usage"] != true {
         return Err("this stand-in only streams, with usage".to_owned());
     }
+    if body["model"].as_str().is_none_or(str::is_empty) {
+        return Err("you must provide a model parameter".to_owned());
+    }
+    for (index, tool) in body["tools"].as_array().into_iter().flatten().enumerate() {
+        check_function(tool, &format!("tools[{index}]"))?;
+    }
     let messages = body["messages"].as_array().filter(|all| !all.is_empty()).ok_or("'messages' must not be empty")?;
     let mut open: BTreeSet<&str> = BTreeSet::new();
+    let mut ids: BTreeSet<&str> = BTreeSet::new();
     for (index, message) in messages.iter().enumerate() {
         let role = message["role"].as_str().unwrap_or_default();
         if role == "tool" {
@@ -195,6 +213,9 @@ fn check(body: &Value) -> Result<(), String> {
                 return Err(
                     "messages with role 'tool' must be a response to a preceding message with 'tool_calls'.".to_owned()
                 );
+            }
+            if !message["content"].is_string() && !is_in_parts(&message["content"]) {
+                return Err(format!("Invalid type for 'messages[{index}].content': expected a string or parts."));
             }
             continue;
         }
@@ -212,12 +233,17 @@ fn check(body: &Value) -> Result<(), String> {
             "assistant" if has_content || !calls.is_empty() => {}
             _ => return Err(format!("Invalid value for 'messages[{index}]'.")),
         }
-        for call in calls {
+        for (at, call) in calls.iter().enumerate() {
+            check_function(call, &format!("messages[{index}].tool_calls[{at}]"))?;
             let arguments = call["function"]["arguments"].as_str().unwrap_or_default();
             if serde_json::from_str::<Value>(arguments).is_err() {
                 return Err(format!("'messages[{index}]' has arguments that are not JSON."));
             }
-            open.insert(call["id"].as_str().unwrap_or_default());
+            let id = call["id"].as_str().unwrap_or_default();
+            if id.is_empty() || !ids.insert(id) {
+                return Err(format!("'messages[{index}].tool_calls[{at}].id' is missing, or of another call."));
+            }
+            open.insert(id);
         }
     }
     if open.is_empty() {
@@ -225,6 +251,25 @@ fn check(body: &Value) -> Result<(), String> {
     } else {
         Err("must be followed by tool messages responding to each 'tool_call_id'".to_owned())
     }
+}
+
+/// Checks a function that is offered or called.
+fn check_function(value: &Value, place: &str) -> Result<(), String> {
+    if value["type"] != "function" {
+        return Err(format!("Invalid value for '{place}.type'. Supported values are: 'function'."));
+    }
+    let name = value["function"]["name"].as_str().unwrap_or_default();
+    if name.len() > MAX_NAME_CHARS {
+        return Err(format!("Invalid '{place}.function.name': string too long."));
+    }
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if name.is_empty() || !name.chars().all(is_plain) {
+        return Err(format!(
+            "Invalid '{place}.function.name': string does not match pattern. Expected a string that matches the \
+             pattern '^[a-zA-Z0-9_-]+$'."
+        ));
+    }
+    Ok(())
 }
 
 /// Whether a request offers tools, or its history contains tool calls.
@@ -308,4 +353,43 @@ fn is_in_parts(content: &Value) -> bool {
         _ => false,
     };
     content.as_array().is_some_and(|parts| !parts.is_empty() && parts.iter().all(is_part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_and_their_results_are_checked() {
+        let function = |name: &str| json!({"type": "function", "function": {"name": name, "arguments": "{}"}});
+        let call = |id: &str, name: &str| {
+            let mut call = function(name);
+            call["id"] = id.into();
+            call
+        };
+        let long = "n".repeat(65);
+        let untyped = json!({"id": "a", "function": {"name": "n", "arguments": "{}"}});
+        for (calls, content, words) in [
+            (json!([call("a", "n"), call("b", "n")]), json!("found"), ""),
+            (json!([call("a", "n")]), json!([{"type": "text", "text": "found"}]), ""),
+            (json!([call("a", "n"), call("a", "n")]), json!("found"), "tool_calls[1].id"),
+            (json!([function("n")]), json!("found"), "tool_calls[0].id"),
+            (json!([call("a", "n.m")]), json!("found"), "string does not match pattern"),
+            (json!([call("a", &long)]), json!("found"), "string too long"),
+            (json!([untyped]), json!("found"), "tool_calls[0].type"),
+            (json!([call("a", "n")]), Value::Null, "'messages[2].content'"),
+        ] {
+            let results = calls.as_array().into_iter().flatten();
+            let results = results.map(|call| json!({"role": "tool", "tool_call_id": call["id"], "content": content}));
+            let asked = json!({"role": "user", "content": "?"});
+            let called = json!({"role": "assistant", "content": null, "tool_calls": calls});
+            let messages: Vec<Value> = [asked, called].into_iter().chain(results).collect();
+            let usage = json!({"include_usage": true});
+            let mut body = json!({"model": "m", "stream": true, "stream_options": usage, "messages": messages});
+            let told = check(&body).err().unwrap_or_default();
+            assert!(if words.is_empty() { told.is_empty() } else { told.contains(words) }, "{body}: {told}");
+            body["model"] = "".into();
+            assert_eq!(check(&body).err().as_deref(), Some("you must provide a model parameter"));
+        }
+    }
 }

@@ -10,21 +10,22 @@
 //! - a status is shown in a thread until the bot posts there, or for two minutes;
 //! - a streamed message has at most 12,000 characters, and cannot be extended once its reader has stopped it;
 //! - a file is announced, uploaded and shared, in this order, and must have the announced length;
+//! - a thread is named by the message that begins it, and by no reply;
 //! - an attached file is returned to a client with the bot's token; without the required scope, the response is a login
 //!   page with a success status;
 //! - a file from another workspace arrives as an id alone, and `files.info` describes it;
 //! - the history contains metadata only on request, and is returned in pages;
 //! - rate limits: about 50 updates per minute, about one post per second and channel, 50 pages per minute of each
 //!   method that reads conversations, and for every other method the limit of its tier; beyond that 429 with
-//!   Retry-After;
+//!   Retry-After, before which the same call must not be made again;
 //! - a method without its scope is refused, and so is the history of a channel that the bot is not in; messages of a
 //!   channel are not sent without the scope to read it;
 //! - what the bot posts, edits and deletes is sent to it as events, with its own `bot_id`;
 //! - when a WebSocket is closed, both sides must close it before the underlying connection.
 //!
-//! Anything that Slack would not expect from a program is recorded in [`Slack::violations`]. Requests may be JSON,
-//! forms, or in the query string, as the official clients send them. It shares no code with the gateway, and counts
-//! bytes itself.
+//! Anything that Slack would not expect from a program is recorded in [`Slack::violations`], and fails the test when
+//! the stand-in is dropped. Requests may be JSON, forms, or in the query string, as the official clients send them. It
+//! shares no code with the gateway, and counts bytes itself.
 
 use std::{
     net::SocketAddr,
@@ -58,7 +59,7 @@ pub use along::{Fetch, Upload};
 pub use files::File;
 pub use limits::Limits;
 pub use methods::judge_text;
-pub use rules::{ALL_EVENTS, ALL_SCOPES, Fault, SlackRules};
+pub use rules::{ALL_EVENTS, ALL_SCOPES, Fault, LATE, SlackRules};
 pub use sockets::Raw;
 pub use state::{Ack, Attempt, Call, Message, Sent, Status};
 pub use whispers::Whisper;
@@ -75,6 +76,9 @@ pub const BOT_ID: &str = "B0BOT";
 const APP_ID: &str = "A0STANDIN";
 
 /// A running stand-in. It stops when dropped.
+///
+/// # Panics
+/// When it is dropped, if there are [violations](Slack::violations).
 pub struct Slack {
     inner: Arc<Inner>,
     address: SocketAddr,
@@ -296,7 +300,7 @@ impl Slack {
         self.inner.state().names.insert(user.to_owned(), [display_name, real_name].map(str::to_owned));
     }
 
-    /// Removes the bot from this channel, so that it can neither post nor read there.
+    /// Removes the bot from this channel, so that it can neither post, nor change what it has posted, nor read there.
     pub fn keep_out(&self, channel: &str) {
         self.inner.state().kept_out.insert(channel.to_owned());
     }
@@ -358,12 +362,13 @@ impl Slack {
         self.inner.state().lost.iter().filter(|lost| *lost == method).count()
     }
 
-    /// Removes the method's fault.
+    /// Removes the method's fault, and the waits that came of it: a gateway that is killed does not know of them.
     pub fn heal(&self, method: &str) {
         {
             let mut state = self.inner.state();
             state.faults.remove(method);
             state.held.remove(method);
+            state.put_off.forget(method);
         }
         self.inner.changed.notify_waiters();
     }
@@ -503,9 +508,12 @@ impl Slack {
         self.inner.state().calls.iter().filter(|call| call.method == method).cloned().collect()
     }
 
-    /// Everything that Slack does not allow or expect, and every text that mentioned someone.
+    /// Everything that Slack does not allow or expect, and every text that mentioned someone; but for what the rules
+    /// [expect](SlackRules::expecting).
     pub fn violations(&self) -> Vec<String> {
-        self.inner.state().violations.clone()
+        let mut violations = self.inner.state().violations.clone();
+        violations.retain(|violation| !self.inner.rules.is_expected(violation));
+        violations
     }
 
     /// How many sockets the other side did not close properly when they were closed.
@@ -583,6 +591,10 @@ impl Drop for Slack {
     fn drop(&mut self) {
         self.server.abort();
         self.drop_connections();
+        // A test that fails already has said why.
+        if !std::thread::panicking() {
+            assert_eq!(self.violations(), [] as [&str; 0]);
+        }
     }
 }
 

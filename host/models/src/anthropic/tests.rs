@@ -453,6 +453,7 @@ async fn nobody_listening_is_a_failed_connection() {
 #[tokio::test]
 async fn a_wrong_key_is_said_and_never_shown() {
     let server = stand_in::Anthropic::start().await;
+    server.expect_refusals("invalid x-api-key");
     let mut config = config(&server);
     config.api_key = SecretString::from("sk-secret");
     let client = Anthropic::new(config).expect("a client");

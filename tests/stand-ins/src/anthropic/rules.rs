@@ -6,6 +6,9 @@ use serde_json::Value;
 
 use crate::images;
 
+/// The maximum length of a tool's name.
+const MAX_NAME_CHARS: usize = 128;
+
 /// Why a request is refused.
 #[derive(Clone, Debug)]
 pub struct Refusal {
@@ -184,6 +187,7 @@ pub fn check_body(body: &Value) -> Result<(), Refusal> {
         check_content(at, role, content, count_images(body))?;
     }
     check_pairs(&messages)?;
+    check_definitions(array(&body["tools"]))?;
     let all = || messages.iter().flat_map(|(_, content)| content.iter().copied());
     let has_tools = !array(&body["tools"]).is_empty();
     require(
@@ -193,6 +197,34 @@ pub fn check_body(body: &Value) -> Result<(), Refusal> {
     require(has_tools || body["tool_choice"].is_null(), "tool_choice: may only be specified while providing `tools`")?;
     let marks = all().chain(blocks(&body["system"])).filter(|block| block.get("cache_control").is_some()).count();
     require(marks <= 4, &format!("A maximum of 4 blocks with cache_control may be provided. Found {marks}."))
+}
+
+/// Checks the tools that a request defines.
+fn check_definitions(tools: &[Value]) -> Result<(), Refusal> {
+    let mut names = BTreeSet::new();
+    for (at, tool) in tools.iter().enumerate() {
+        let place = format!("tools.{at}.custom");
+        let missing = |field: &str| Refusal::invalid(format!("{place}.{field}: Field required"));
+        let name = tool["name"].as_str().ok_or_else(|| missing("name"))?;
+        check_name(name, &place)?;
+        let schema = tool["input_schema"].as_object().ok_or_else(|| missing("input_schema"))?;
+        match schema.get("type") {
+            None => return Err(missing("input_schema.type")),
+            Some(kind) if kind == "object" => {}
+            Some(_) => return Err(Refusal::invalid(format!("{place}.input_schema.type: Input should be 'object'"))),
+        }
+        if !names.insert(name) {
+            return Err(Refusal::invalid("tools: Tool names must be unique."));
+        }
+    }
+    Ok(())
+}
+
+/// Checks the name of a tool.
+fn check_name(name: &str, place: &str) -> Result<(), Refusal> {
+    let is_name = is_tool_id(name) && name.len() <= MAX_NAME_CHARS;
+    let refusal = || format!("{place}.name: String should match pattern '^[a-zA-Z0-9_-]{{1,{MAX_NAME_CHARS}}}$'");
+    if is_name { Ok(()) } else { Err(Refusal::invalid(refusal())) }
 }
 
 /// Merges adjacent messages of the same role, as the API does.
@@ -243,6 +275,7 @@ fn check_content(at: usize, role: &str, content: &[&Value], images: usize) -> Re
                     let message = format!("{place}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'");
                     return Err(Refusal::invalid(message));
                 }
+                check_name(block["name"].as_str().unwrap_or_default(), &format!("{place}.tool_use"))?;
                 if !block["input"].is_object() {
                     return Err(Refusal::invalid(format!(
                         "{place}.tool_use.input: Input should be a valid dictionary"
@@ -331,9 +364,16 @@ mod tests {
     use super::*;
 
     fn verdict(messages: Value) -> String {
-        let body =
-            json!({"model": "m", "max_tokens": 1, "stream": true, "tools": [{"name": "t"}], "messages": messages});
+        verdict_with(json!([tool("t")]), messages)
+    }
+
+    fn verdict_with(tools: Value, messages: Value) -> String {
+        let body = json!({"model": "m", "max_tokens": 1, "stream": true, "tools": tools, "messages": messages});
         check_body(&body).err().map(|refusal| refusal.message).unwrap_or_default()
+    }
+
+    fn tool(name: &str) -> Value {
+        json!({"name": name, "input_schema": {"type": "object"}})
     }
 
     fn call(id: &str) -> Value {
@@ -386,6 +426,32 @@ mod tests {
                 "{messages}: {verdict}"
             );
         }
+    }
+
+    #[test]
+    fn tools_are_checked() {
+        let hello = json!([{"role": "user", "content": "hello"}]);
+        let pattern = "name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'";
+        let [first, second] = [0, 1].map(|at| format!("tools.{at}.custom.{pattern}"));
+        for (tools, words) in [
+            (json!([tool("a"), tool("b")]), ""),
+            (json!([tool("a"), tool("a")]), "tools: Tool names must be unique."),
+            (json!([tool("a.b")]), first.as_str()),
+            (json!([tool("a"), tool(&"b".repeat(129))]), second.as_str()),
+            (json!([{"input_schema": {"type": "object"}}]), "tools.0.custom.name: Field required"),
+            (json!([{"name": "a"}]), "tools.0.custom.input_schema: Field required"),
+            (json!([{"name": "a", "input_schema": {}}]), "tools.0.custom.input_schema.type: Field required"),
+            (
+                json!([{"name": "a", "input_schema": {"type": "array"}}]),
+                "tools.0.custom.input_schema.type: Input should be 'object'",
+            ),
+        ] {
+            assert_eq!(verdict_with(tools.clone(), hello.clone()), words, "{tools}");
+        }
+        let mut odd = call("a");
+        odd["content"][0]["name"] = "functions.t".into();
+        let messages = json!([hello[0], odd, {"role": "user", "content": [result("a")]}]);
+        assert_eq!(verdict(messages), format!("messages.1.content.0.tool_use.{pattern}"));
     }
 
     #[test]

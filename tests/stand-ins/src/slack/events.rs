@@ -16,6 +16,7 @@ use super::{
     APP_ID, BOT_USER, Inner, TEAM, along,
     methods::as_json,
     places::Kind,
+    rules::LATE,
     sockets::Command,
     state::{Ack, Attempt, Awaited, Envelope, Message, Sent},
 };
@@ -301,7 +302,7 @@ pub(super) fn acknowledge(inner: &Inner, frame: &str) {
         }
         None => match (&mut state.strays, envelope_id) {
             (Some(strays), Some(id)) => strays.push(id),
-            _ => state.violations.push(format!("a frame that acknowledges nothing, or too late: {frame}")),
+            _ => state.violations.push(format!("{LATE}: {frame}")),
         },
     }
     drop(state);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{
     BOT_USER, Fault, Inner, events,
-    methods::{Answer, as_json},
+    methods::{Answer, as_json, channel, thread},
     request::{self, scalar},
     state::Message,
 };
@@ -61,12 +61,14 @@ pub(super) async fn upload(
 
 /// `files.completeUploadExternal`: once for each file, and only after its content was uploaded.
 pub(super) fn share(inner: &Arc<Inner>, body: &Value) -> Answer {
-    let channel = body["channel_id"].as_str().ok_or("channel_not_found")?.to_owned();
-    let thread_ts = body["thread_ts"].as_str().map(str::to_owned);
+    let named = json!({"channel": body["channel_id"]});
+    let channel = channel(&named)?.to_owned();
+    let thread_ts = thread(body)?;
     let files = body["files"].as_array().filter(|files| files.len() == 1).ok_or("invalid_arguments")?;
     let id = files[0]["id"].as_str().ok_or("file_not_found")?;
     let mut state = inner.state();
     state.lets_in(&channel)?;
+    state.note_thread(&channel, thread_ts.as_deref());
     if state.uploads.get(id).is_none_or(|file| file.content.is_none()) {
         return Err("file_not_found");
     }

@@ -2,8 +2,11 @@
 
 use std::{
     collections::{HashMap, VecDeque},
+    sync::Arc,
     time::{Duration, Instant},
 };
+
+use serde_json::Value;
 
 /// Slack's rate limits.
 #[derive(Clone, Copy, Debug)]
@@ -97,9 +100,56 @@ fn take(calls: &mut VecDeque<Instant>, count: usize, window: Duration) -> Result
     }
 }
 
+/// The longest wait that is insisted on: a client may bound an absurd one.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// The calls that have to wait, by method and body, and until when.
+#[derive(Default)]
+pub(super) struct PutOff(Vec<(String, Arc<Value>, Instant)>);
+
+impl PutOff {
+    /// Has a call wait. One without a body is like every other of its method, of which several may be under way.
+    pub(super) fn add(&mut self, method: &str, body: &Arc<Value>, at: Instant, wait: Duration) {
+        if body.as_object().is_some_and(|body| !body.is_empty()) {
+            self.0.push((method.to_owned(), Arc::clone(body), at + wait.min(LONGEST_WAIT)));
+        }
+    }
+
+    /// Whether a call is one that should still wait.
+    pub(super) fn has(&mut self, method: &str, body: &Value, at: Instant) -> bool {
+        self.0.retain(|(.., until)| *until > at);
+        self.0.iter().any(|(waiting, what, _)| waiting == method && **what == *body)
+    }
+
+    /// Ends the waits of a method.
+    pub(super) fn forget(&mut self, method: &str) {
+        self.0.retain(|(waiting, ..)| waiting != method);
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn the_same_call_has_to_wait_and_no_other() {
+        let (mut put_off, at) = (PutOff::default(), Instant::now());
+        let [body, other, nothing] = [json!({"ts": "1.1"}), json!({"ts": "1.2"}), json!({})].map(Arc::new);
+        put_off.add("chat.update", &body, at, Duration::from_secs(2));
+        put_off.add("auth.test", &nothing, at, Duration::from_secs(2));
+        let soon = at + Duration::from_secs(1);
+        assert!(put_off.has("chat.update", &body, soon));
+        assert!(!put_off.has("chat.update", &other, soon) && !put_off.has("chat.delete", &body, soon));
+        assert!(!put_off.has("auth.test", &nothing, soon));
+        assert!(!put_off.has("chat.update", &body, at + Duration::from_secs(2)));
+        put_off.add("chat.update", &body, at, Duration::from_secs(u64::MAX));
+        assert!(!put_off.has("chat.update", &body, at + LONGEST_WAIT));
+        put_off.add("chat.update", &body, at, Duration::from_secs(2));
+        put_off.forget("chat.update");
+        assert!(!put_off.has("chat.update", &body, soon));
+    }
 
     #[test]
     fn too_much_is_refused_with_a_wait() {

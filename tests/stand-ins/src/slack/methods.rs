@@ -57,13 +57,14 @@ pub(super) type Answer = Result<Value, &'static str>;
 
 async fn method(Shared(inner): Shared<Arc<Inner>>, Path(method): Path<String>, request: Request) -> Response {
     let asked = Asked::read(request).await;
+    let body: Arc<Value> = asked.as_ref().map(|asked| Arc::clone(&asked.parameters)).unwrap_or_default();
+    let at = Instant::now();
     let fault = {
         let mut state = inner.state();
-        state.calls.push(super::Call {
-            method: method.clone(),
-            body: asked.as_ref().map(|asked| Arc::clone(&asked.parameters)).unwrap_or_default(),
-            at: Instant::now(),
-        });
+        state.calls.push(super::Call { method: method.clone(), body: Arc::clone(&body), at });
+        if state.put_off.has(&method, &body, at) {
+            state.violations.push(format!("`{method}` was called again before it was to be: {body}"));
+        }
         state.fault(&method)
     };
     match fault {
@@ -72,7 +73,7 @@ async fn method(Shared(inner): Shared<Arc<Inner>>, Path(method): Path<String>, r
         }
         Some(Fault::Stall) => pending().await,
         Some(Fault::Error(code)) => return answer(Err(code)),
-        Some(Fault::RateLimited(seconds)) => return rate_limited(Duration::from_secs(seconds)),
+        Some(Fault::RateLimited(seconds)) => return put_off(&inner, &method, &body, at, Duration::from_secs(seconds)),
         Some(Fault::Garbage) => return Html("<html>be right back</html>").into_response(),
         Some(Fault::Slow(wait)) => tokio::time::sleep(wait).await,
         Some(Fault::Held) => inner.healed(&method).await,
@@ -91,10 +92,9 @@ async fn method(Shared(inner): Shared<Arc<Inner>>, Path(method): Path<String>, r
         return Json(json!({"ok": false, "error": "missing_scope", "needed": needed, "provided": provided}))
             .into_response();
     }
-    if let Some(limits) = &inner.rules.limits
-        && let Err(wait) = inner.state().traffic.call(&method, channel, limits)
-    {
-        return rate_limited(wait);
+    let count = |limits| inner.state().traffic.call(&method, channel, limits);
+    if let Err(wait) = inner.rules.limits.as_ref().map_or(Ok(()), count) {
+        return put_off(&inner, &method, &body, at, wait);
     }
     if fault == Some(Fault::StreamOver) {
         streams::end(&inner, &asked.parameters);
@@ -191,10 +191,7 @@ fn post(inner: &Arc<Inner>, body: &Value) -> Answer {
     inner.state().lets_in(&channel)?;
     let blocks = blocks::read(inner, body)?.unwrap_or_default();
     let mut text = said(body, &blocks)?;
-    let thread_ts = match scalar(body, "thread_ts") {
-        Some(ts) if !is_ts(&ts) => return Err("invalid_thread_ts"),
-        thread_ts => thread_ts,
-    };
+    let thread_ts = thread(body)?;
     let metadata = metadata(body)?;
     let mut warnings = Vec::new();
     if let Some((cut, _)) = text.char_indices().nth(MAX_POST_CHARS) {
@@ -202,6 +199,7 @@ fn post(inner: &Arc<Inner>, body: &Value) -> Answer {
         warnings.push("message_truncated");
     }
     let mut state = inner.state();
+    state.note_thread(&channel, thread_ts.as_deref());
     note_mentions(&mut state.violations, &text);
     note_mentions(&mut state.violations, &blocks::text(&blocks));
     let ts = state.ts();
@@ -242,6 +240,7 @@ fn update(inner: &Arc<Inner>, body: &Value) -> Answer {
     let metadata = metadata(body)?;
     let ts = body["ts"].as_str().unwrap_or_default();
     let mut state = inner.state();
+    state.lets_in(channel)?;
     note_mentions(&mut state.violations, &text);
     note_mentions(&mut state.violations, &blocks::text(blocks.as_deref().unwrap_or_default()));
     let message = state.message_mut(channel, ts).ok_or("message_not_found")?;
@@ -272,6 +271,7 @@ fn delete(inner: &Arc<Inner>, body: &Value) -> Answer {
     let channel = channel(body)?;
     let ts = body["ts"].as_str().unwrap_or_default();
     let mut state = inner.state();
+    state.lets_in(channel)?;
     if !state.message_mut(channel, ts).ok_or("message_not_found")?.by_bot {
         return Err("cant_delete_message");
     }
@@ -309,6 +309,14 @@ fn open(body: &Value) -> Answer {
 
 pub(super) fn channel(body: &Value) -> Result<&str, &'static str> {
     body["channel"].as_str().filter(|channel| channel.starts_with(['C', 'D', 'G'])).ok_or("channel_not_found")
+}
+
+/// The thread that a message goes to, if it goes to one.
+pub(super) fn thread(body: &Value) -> Result<Option<String>, &'static str> {
+    match scalar(body, "thread_ts") {
+        Some(ts) if !is_ts(&ts) => Err("invalid_thread_ts"),
+        thread_ts => Ok(thread_ts),
+    }
 }
 
 /// The channel, if the bot may read it, which requires membership.
@@ -373,6 +381,12 @@ fn answer(result: Answer) -> Response {
         Err(code) => json!({"ok": false, "error": code}),
     };
     Json(body).into_response()
+}
+
+/// Answers that a call has to wait, and remembers it.
+fn put_off(inner: &Inner, method: &str, body: &Arc<Value>, at: Instant, wait: Duration) -> Response {
+    inner.state().put_off.add(method, body, at, wait);
+    rate_limited(wait)
 }
 
 fn rate_limited(wait: Duration) -> Response {

@@ -35,7 +35,12 @@ pub struct SlackRules {
     pub clock_ahead: i64,
     /// The prefix of a placeholder's text.
     pub placeholder: String,
+    /// Violations that are none here; see [`expecting`](SlackRules::expecting).
+    pub expected: Vec<String>,
 }
+
+/// The violation of an acknowledgement that nobody awaits; the frame follows after a colon.
+pub const LATE: &str = "a frame that acknowledges nothing, or too late";
 
 impl Default for SlackRules {
     fn default() -> Self {
@@ -55,6 +60,7 @@ impl Default for SlackRules {
             scopes: ALL_SCOPES.to_vec(),
             clock_ahead: 0,
             placeholder: ":hourglass".to_owned(),
+            expected: Vec::new(),
         }
     }
 }
@@ -138,6 +144,18 @@ impl SlackRules {
     pub fn unlimited(self) -> Self {
         SlackRules { limits: None, ..self }
     }
+
+    /// These [violations](super::Slack::violations) are what a test is about, or do no harm in it. What follows a colon
+    /// in them need not be named.
+    pub fn expecting<T: Into<String>>(mut self, violations: impl IntoIterator<Item = T>) -> Self {
+        self.expected.extend(violations.into_iter().map(Into::into));
+        self
+    }
+
+    pub(super) fn is_expected(&self, violation: &str) -> bool {
+        let goes_on = |rest: &str| rest.is_empty() || rest.starts_with(':');
+        self.expected.iter().any(|expected| violation.strip_prefix(expected.as_str()).is_some_and(goes_on))
+    }
 }
 
 /// A fault of a method. `link` stands for the opening of a WebSocket, and the error of `hello` for the reason why one is
@@ -165,4 +183,29 @@ pub enum Fault {
     Late,
     /// It is executed, but only after the method is healed.
     Held,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::Slack, *};
+
+    #[test]
+    fn only_what_is_named_is_expected() {
+        let rules = SlackRules::quick().expecting(["the bot mentioned <@U1>", LATE]);
+        for (violation, is_expected) in [
+            ("the bot mentioned <@U1>", true),
+            ("the bot mentioned <@U1> in a whisper", false),
+            ("the bot mentioned <@U2>", false),
+            ("a frame that acknowledges nothing, or too late: {}", true),
+        ] {
+            assert_eq!(rules.is_expected(violation), is_expected, "{violation}");
+        }
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "a rule was broken")]
+    async fn a_violation_that_a_test_does_not_look_at_fails_it() {
+        let slack = Slack::start(SlackRules::quick()).await;
+        slack.inner.state().violations.push("a rule was broken".to_owned());
+    }
 }

@@ -14,7 +14,7 @@ use super::{
     along::{Fetch, Upload},
     blocks,
     files::File,
-    limits::Traffic,
+    limits::{PutOff, Traffic},
     request::Asked,
     sockets::{Command, Socket},
     text,
@@ -178,6 +178,8 @@ pub(super) struct State {
     /// WebSockets whose close was not answered.
     pub(super) unanswered_ends: usize,
     pub(super) traffic: Traffic,
+    /// Calls that were answered with 429.
+    pub(super) put_off: PutOff,
     /// In seconds, as configured.
     pub(super) clock_ahead: i64,
 }
@@ -248,6 +250,15 @@ impl State {
         messages.get_mut(at)
     }
 
+    /// Records a reply that is taken for the beginning of a thread.
+    pub(super) fn note_thread(&mut self, channel: &str, thread_ts: Option<&str>) {
+        let Some(ts) = thread_ts else { return };
+        let within = self.message_mut(channel, ts).and_then(|message| message.thread_ts.as_deref());
+        if within.is_some_and(|within| within != ts) {
+            self.violations.push(format!("{ts} is a reply and begins no thread"));
+        }
+    }
+
     /// The author of the first message in the thread of a reply.
     pub(super) fn parent_user(&self, reply: &Message) -> Option<&str> {
         let thread_ts = reply.thread_ts.as_deref().filter(|thread_ts| *thread_ts != reply.ts)?;
@@ -282,5 +293,43 @@ impl State {
         for socket in &self.sockets {
             socket.commands.send(command.clone()).ok();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(ts: &str, thread_ts: Option<&str>) -> Message {
+        Message {
+            channel: "C1".to_owned(),
+            ts: ts.to_owned(),
+            thread_ts: thread_ts.map(str::to_owned),
+            user: "U1".to_owned(),
+            by_bot: false,
+            text: "hello".to_owned(),
+            blocks: Vec::new(),
+            streaming_since: None,
+            history: Vec::new(),
+            metadata: None,
+        }
+    }
+
+    #[test]
+    fn a_reply_begins_no_thread() {
+        let mut state = State::new(0);
+        for message in [message("1.000001", None), message("1.000002", Some("1.000001"))] {
+            state.add(message);
+        }
+        // One of a thread that it begins itself, and one that is not there.
+        state.add(message("1.000003", Some("1.000003")));
+        for ts in ["1.000001", "1.000003", "1.000009"] {
+            state.note_thread("C1", Some(ts));
+        }
+        state.note_thread("C1", None);
+        state.note_thread("C2", Some("1.000002"));
+        assert_eq!(state.violations, [] as [&str; 0]);
+        state.note_thread("C1", Some("1.000002"));
+        assert_eq!(state.violations, ["1.000002 is a reply and begins no thread"]);
     }
 }

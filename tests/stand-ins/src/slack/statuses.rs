@@ -34,6 +34,7 @@ pub(super) fn set(inner: &Inner, body: &Value) -> Answer {
     };
     let mut state = inner.state();
     state.lets_in(&channel)?;
+    state.note_thread(&channel, Some(&thread_ts));
     let ts = state.ts();
     let at = now(&state);
     state.statuses.push(Status { channel, thread_ts, status, lines, ts, at });

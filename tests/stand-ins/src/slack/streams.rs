@@ -41,6 +41,7 @@ pub(super) fn start(inner: &Arc<Inner>, body: &Value) -> Answer {
     let text = piece(body)?;
     let mut state = inner.state();
     state.lets_in(&channel)?;
+    state.note_thread(&channel, Some(&thread_ts));
     note_mentions(&mut state.violations, &text);
     let ts = state.ts();
     let message = Message {
@@ -118,11 +119,12 @@ fn grow(message: &mut Message, text: &str) -> Result<(), &'static str> {
 
 /// The message of a call, which must still be streamed.
 fn streamed<'a>(state: &'a mut State, body: &Value) -> Result<&'a mut Message, &'static str> {
-    let ts = body["ts"].as_str().unwrap_or_default();
-    if state.stopped.contains(&(channel(body)?.to_owned(), ts.to_owned())) {
+    let (channel, ts) = (channel(body)?, body["ts"].as_str().unwrap_or_default());
+    state.lets_in(channel)?;
+    if state.stopped.contains(&(channel.to_owned(), ts.to_owned())) {
         return Err("stopped_by_user");
     }
-    let message = state.message_mut(channel(body)?, ts).ok_or("message_not_found")?;
+    let message = state.message_mut(channel, ts).ok_or("message_not_found")?;
     match () {
         () if !message.by_bot => Err("message_not_owned_by_app"),
         () if is_open(message) => Ok(message),

@@ -4,8 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     Inner, blocks,
-    methods::{Answer, channel, is_ts, said},
-    request::scalar,
+    methods::{Answer, channel, said, thread},
     text,
 };
 
@@ -25,14 +24,12 @@ pub(super) fn whisper(inner: &Inner, body: &Value) -> Answer {
     if channel.starts_with('D') && channel != super::dm_channel(&user) {
         return Err("user_not_in_channel");
     }
-    let thread_ts = match scalar(body, "thread_ts") {
-        Some(ts) if !is_ts(&ts) => return Err("invalid_thread_ts"),
-        thread_ts => thread_ts,
-    };
+    let thread_ts = thread(body)?;
     let blocks = blocks::read(inner, body)?.unwrap_or_default();
     let text = said(body, &blocks)?;
     let mut state = inner.state();
     state.lets_in(&channel)?;
+    state.note_thread(&channel, thread_ts.as_deref());
     let mentions = text::mentions(&text).into_iter().map(|mention| format!("the bot mentioned {mention} in a whisper"));
     state.violations.extend(mentions);
     let ts = state.ts();
