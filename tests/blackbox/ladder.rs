@@ -132,6 +132,19 @@ fn rotation_saves_a_turn_and_the_admins_are_told() {
     assert_eq!(events(&home, "daemon.context_overflow.recovery").len(), 1);
 }
 
+/// What is asked for the answer is more than the whole window.
+#[test]
+fn no_question_was_answered_where_the_window_was_smaller_than_the_room_for_the_answer() {
+    let (home, anthropic) = (Home::new(), Anthropic::start_blocking());
+    anthropic.set_window(6_000);
+    anthropic.counts_the_answer();
+    let lines = run(&home, &anthropic, &["standard"], &(0..20).map(turn).collect::<Vec<_>>());
+    let used = rungs(&lines);
+    assert!(used[0].is_empty(), "a short question needs no other prompt: {used:?}");
+    assert!(used.iter().flatten().any(|rung| rung == "trim"), "{used:?}");
+    assert!(replies(&lines).iter().all(|reply| !reply.starts_with(":x:")), "{:#?}", replies(&lines));
+}
+
 #[test]
 fn when_all_rungs_fail_the_person_is_told_and_the_next_turn_works() {
     let home = Home::new();

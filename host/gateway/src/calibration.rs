@@ -421,6 +421,20 @@ mod tests {
         assert_eq!(window(&calibration), 8_000);
     }
 
+    /// Once, every later request asked for the room that had been refused, and was refused as well.
+    #[test]
+    fn a_learnt_window_left_the_answer_the_room_of_the_stated_one() {
+        let (mut calibration, session) = (Calibration::default(), SessionId::of(1));
+        // Prompt and answer together.
+        calibration.refused(session, 500, said(Some(8_692), Some(6_000)), 0);
+        let budget = TokenBudget::calibrated(200_000, 300, session, &calibration, 0);
+        assert_eq!((budget.answer, budget.limit), (1_500, LEAST_LIMIT));
+        // What can hardly be a window leaves room for a few sentences.
+        calibration.refused(session, 400, said(Some(8_592), Some(20)), 0);
+        let budget = TokenBudget::calibrated(200_000, 300, session, &calibration, 0);
+        assert_eq!((budget.answer, budget.limit), (256, LEAST_LIMIT));
+    }
+
     #[test]
     fn a_refusal_is_a_sample_and_names_the_window() {
         let mut calibration = Calibration::default();

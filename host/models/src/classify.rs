@@ -23,7 +23,7 @@
 use std::time::Duration;
 
 use self::{body::ErrorBody, numbers::Named};
-use super::{Answer, ErrorClass, ModelError, Stop, families, foreign};
+use super::{ANSWER_SHARE, Answer, ErrorClass, LEAST_ANSWER_TOKENS, ModelError, Stop, families, foreign};
 
 mod body;
 mod codes;
@@ -127,6 +127,16 @@ pub(crate) fn fewer_tokens(error: &ModelError, asked: u32) -> Option<u32> {
 
 fn fills(prompt: u64, window: u64) -> bool {
     window > 0 && u128::from(prompt) * 100 >= u128::from(window) * u128::from(FULL_PERCENT)
+}
+
+/// How many tokens to ask for after a refused request for `asked` tokens of answer, if the window turned out to be too
+/// small for prompt and answer together.
+pub(crate) fn share_of_window(error: &ModelError, asked: u32) -> Option<u32> {
+    let ErrorClass::Overflow { allowed_tokens: Some(window), .. } = error.class else { return None };
+    let share = u32::try_from(window / ANSWER_SHARE).ok()?;
+    // A refusal of the prompt alone does not name what was asked for.
+    let counts_answer = numbers::alone(&error.message).any(|number| number == asked);
+    (counts_answer && (LEAST_ANSWER_TOKENS..asked).contains(&share)).then_some(share)
 }
 
 /// How far the text of a body can be taken for a provider's error.

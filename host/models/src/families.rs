@@ -7,6 +7,12 @@ use crate::Request;
 pub mod anthropic;
 pub mod openai;
 
+/// The room for an answer is at most the window divided by this.
+pub const ANSWER_SHARE: u64 = 4;
+
+/// The least room for an answer, whatever window a refusal names.
+pub const LEAST_ANSWER_TOKENS: u32 = 256;
+
 /// Room for what a model thinks before it writes, in tokens.
 const THINKING_TOKENS: u64 = 24_576;
 

@@ -38,6 +38,7 @@ pub mod windows;
 
 pub use action::Action;
 pub use error::{ErrorClass, ModelError};
+pub use families::{ANSWER_SHARE, LEAST_ANSWER_TOKENS};
 pub use images::Images;
 pub use open::{Environment, ModelSpec, Provider, open};
 pub use open_error::OpenError;

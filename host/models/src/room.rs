@@ -4,6 +4,9 @@
 //! that it gives, in words that are different everywhere. So every number in a refusal that might be that is tried. If the
 //! request is accepted with it, and another one later with the same number, no more is asked for from then on: once may be
 //! chance.
+//!
+//! A server may also have a smaller window than the makers of a model say, and refuse prompt and answer together,
+//! however short the prompt is. It is asked for a share of the window that it names, in the same way.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -59,7 +62,8 @@ impl Asking<'_> {
                 false
             }
             Err(error) if self.tries < MOST_TRIES => {
-                let fewer = classify::fewer_tokens(error, self.tokens);
+                let fewer = classify::fewer_tokens(error, self.tokens)
+                    .or_else(|| classify::share_of_window(error, self.tokens));
                 self.tokens = fewer.unwrap_or(self.tokens);
                 self.tries += 1;
                 fewer.is_some()

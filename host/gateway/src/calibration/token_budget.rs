@@ -1,9 +1,11 @@
 //! The token budget: divides the model's window into preamble, answer, and conversation.
 
+use pmk_models::{ANSWER_SHARE, LEAST_ANSWER_TOKENS};
+
 use super::Calibration;
 use crate::ids::SessionId;
 
-/// Room for the answer, in tokens; never more than a quarter of the window.
+/// Room for the answer, in tokens; never more than its share of the window.
 const ANSWER_TOKENS: u64 = 8_192;
 
 /// The least hard limit that anything learnt of a model may leave, in tokens. A conversation within it is always tried,
@@ -34,7 +36,7 @@ impl TokenBudget {
     /// Returns the same for a known model: `estimate_for` returns the largest estimate of a whole prompt
     /// for which the provider counts this many tokens.
     pub(crate) fn counted(window: u64, preamble_tokens: u64, estimate_for: impl Fn(u64) -> u64) -> TokenBudget {
-        let answer = ANSWER_TOKENS.min(window / 4);
+        let answer = ANSWER_TOKENS.min(window / ANSWER_SHARE);
         let limit = estimate_for(window.saturating_sub(answer)).saturating_sub(preamble_tokens);
         TokenBudget { window, answer: u32::try_from(answer).unwrap_or(u32::MAX), limit, alone: limit, is_counted: true }
     }
@@ -63,7 +65,8 @@ impl TokenBudget {
         if learnt.limit >= LEAST_LIMIT || learnt.limit >= stated.limit {
             return learnt;
         }
-        // What was learnt may be wrong, and must not lock anybody out: a short question is always tried.
+        // What was learnt may be wrong, and must not lock anybody out: a short question is always tried. With the room
+        // for an answer that the stated window has, it would be refused again where the learnt one is right.
         tracing::error!(
             window = learnt.window,
             factor = calibration.fit().factor(),
@@ -73,6 +76,7 @@ impl TokenBudget {
              `pmk-host model forget`"
         );
         let limit = stated.limit.min(LEAST_LIMIT);
-        TokenBudget { limit, alone: limit.max(learnt.alone), is_counted: false, ..stated }
+        let answer = learnt.answer.max(LEAST_ANSWER_TOKENS).min(stated.answer);
+        TokenBudget { limit, alone: limit.max(learnt.alone), answer, is_counted: false, ..stated }
     }
 }

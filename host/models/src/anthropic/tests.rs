@@ -417,6 +417,24 @@ async fn the_providers_window_is_learnt_from_its_refusal() {
     assert_eq!((observed_tokens, allowed_tokens), (Some(observed), Some(10)));
 }
 
+/// The room for the answer alone was more than the window.
+#[tokio::test]
+async fn every_question_was_refused_where_the_window_was_smaller_than_the_room_for_its_answer() {
+    let server = stand_in::Anthropic::start().await;
+    server.set_window(6_000);
+    server.counts_the_answer();
+    let client = Anthropic::new(config(&server)).expect("a client");
+    let asked = |text: &str| Request { max_answer_tokens: 8_192, ..question(text) };
+    for _ in 0..3 {
+        client.ask(&asked("hello"), &Meter::default()).await.expect("an answer");
+    }
+    let rooms: Vec<_> = server.requests().iter().map(|asked| asked.body["max_tokens"].clone()).collect();
+    assert_eq!(rooms, [8_192, 1_500, 8_192, 1_500, 1_500]);
+    let too_long = asked(&"預算".repeat(2_500));
+    let error = client.ask(&too_long, &Meter::default()).await.expect_err("too long beside any answer");
+    assert_eq!((error.class(), server.requests().len()), ("context_overflow", 6));
+}
+
 #[tokio::test]
 async fn nobody_listening_is_a_failed_connection() {
     let server = stand_in::Anthropic::start().await;

@@ -120,6 +120,8 @@ fn content<'a>(message: &'a Message, ids: &'a [Cow<'_, str>], images: &Images, c
                     BlockBody::ToolUse { id: id_or(id), name: tool_ids::name(name), input }
                 }
                 Block::ToolResult { tool_use_id, content, is_error } => {
+                    // The API refuses an error without a word.
+                    let content = if *is_error && content.trim().is_empty() { "[error]" } else { content.as_str() };
                     BlockBody::ToolResult { tool_use_id: id_or(tool_use_id), content, is_error: *is_error }
                 }
             };
@@ -262,6 +264,17 @@ mod tests {
         assert_eq!(names, ["functions_mra_ask", "functions_mra_ask", "unknown", "mra_ask"]);
         let defined: Vec<&Value> = body["tools"].as_array().expect("tools").iter().map(|tool| &tool["name"]).collect();
         assert_eq!(defined, ["functions_mra_ask", "mra_ask", "unknown"]);
+    }
+
+    /// Imported conversations have such results; every question in them was refused.
+    #[test]
+    fn a_failed_result_without_a_word_was_sent_as_it_was() {
+        let block =
+            |content: &str, is_error| Block::ToolResult { tool_use_id: "x".into(), content: content.into(), is_error };
+        let blocks = vec![block("", true), block(" \n", true), block("gone", true), block("", false)];
+        let body = sent("", vec![Message { role: Role::User, origin: Origin::ToolResult, blocks }]);
+        let contents: Vec<&Value> = (0..4).map(|at| &body["messages"][0]["content"][at]["content"]).collect();
+        assert_eq!(contents, ["[error]", "[error]", "gone", ""]);
     }
 
     #[test]

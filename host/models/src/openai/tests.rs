@@ -483,6 +483,31 @@ async fn a_server_whose_answers_are_shorter_was_asked_for_too_many_tokens_every_
     }
 }
 
+/// As vLLM says it in older and newer versions, and TGI: what was asked for did not fit the window beside any prompt.
+#[tokio::test]
+async fn every_question_was_refused_where_the_window_was_smaller_than_the_room_for_its_answer() {
+    let error = |message: &str| json!({"error": {"message": message}});
+    let asked = 100 + 24_576;
+    for body in [
+        error(
+            "This model's maximum context length is 6000 tokens. However, you requested 24976 tokens (300 in the messages, 24676 in the completion). Please reduce the length of the messages or completion.",
+        ),
+        error(
+            "'max_tokens' or 'max_completion_tokens' is too large: 24676. This model's maximum context length is 6000 tokens and your request has 300 input tokens (24676 > 6000 - 300).",
+        ),
+        json!({"error": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 6000. Given: 300 `inputs` tokens and 24676 `max_new_tokens`"}),
+    ] {
+        let server = stand_in::OpenAi::start();
+        server.refuse_when(|body| body["max_tokens"].as_u64() > Some(5_700), 400, body.clone());
+        let client = client(&server, Some(KEY));
+        for _ in 0..3 {
+            client.ask(&request(vec![Message::user("hello")]), &Meter::default()).await.expect("an answer");
+        }
+        let rooms: Vec<_> = server.requests().iter().map(|body| body["max_tokens"].clone()).collect();
+        assert_eq!(rooms, [asked, 1_500, asked, 1_500, 1_500], "{body}");
+    }
+}
+
 /// What only looks like the most that a server gives does not make its later answers short.
 #[tokio::test]
 async fn a_number_in_a_refusal_for_another_reason_changes_nothing() {
