@@ -490,6 +490,32 @@ fn what_makes_no_sense_is_said() {
     insta::assert_snapshot!(shown.replace(&format!("{}/", home.path().display()), "").replace(plugins, ""));
 }
 
+/// Once, one policy with two settings, and stacks of layers, could be compared in experiments alone.
+#[test]
+fn what_experiments_compare_could_not_be_compared_on_recorded_conversations() {
+    let (home, folder) = (Home::new(), chats(20..24));
+    let arms = json!([
+        {"name": "tight", "policy": {"files": ["strict"], "settings": {"strict": {"max-session-tokens": 3000}}}},
+        {"name": "stack", "policy": {"files": ["recall", "caps"]}},
+        {"name": "now", "policy": {"files": ["strict"]}},
+        {"name": "serving"},
+    ]);
+    let experiment = json!({"name": "tight", "control": "now", "arms": arms}).to_string();
+    let (file, histories) = (text(&home.write("experiment.json", experiment)), text(folder.path()));
+    let arguments = ["compare", "--experiment", &file, "--window", "24000", "--histories", &histories];
+    let document = home.run(&[&arguments[..], &["--json", "-"]].concat(), "").ok().json();
+    let policies = document["policies"].as_array().expect("policies");
+    let labels: Vec<&Value> = policies.iter().map(|policy| &policy["label"]).collect();
+    assert_eq!(labels, ["now", "tight", "stack", "serving"], "the control is what the others are compared with");
+    assert_eq!((&policies[0]["settings"], &policies[1]["layers"]), (&json!({}), &policies[0]["layers"]));
+    assert_eq!(policies[1]["settings"], json!({"strict": {"max-session-tokens": 3000}}));
+    assert!(policies[1]["turns_dropped"].as_u64() > policies[0]["turns_dropped"].as_u64(), "{document:#}");
+    let layers = |at: usize| policies[at]["layers"].as_array().expect("layers").iter().map(|layer| &layer["name"]);
+    assert!(layers(2).eq(["caps", "recall", "standard"]) && layers(3).eq(["standard"]), "{document:#}");
+    let refused = home.run(&[&arguments[..], &["--policy", "strict"]].concat(), "");
+    assert_eq!(refused.status.code(), Some(2), "{}", refused.stderr);
+}
+
 #[test]
 fn a_window_in_which_nothing_fits_is_refused() {
     let home = Home::new();
