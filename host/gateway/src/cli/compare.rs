@@ -28,6 +28,7 @@ use super::{
     output::{print, print_json},
     page::Page,
     recorded,
+    text::printable,
 };
 use crate::{
     config::{Config, PolicyConfig},
@@ -371,7 +372,8 @@ fn page(report: &Report, language: Language) -> String {
     page.columns(&report::table::rows(report, language));
     page.text("\n");
     report.verdicts(language).iter().for_each(|verdict| page.text(&format!("{verdict}\n")));
-    report.faults(language).iter().for_each(|told| page.text(&format!("{told}\n")));
+    // They name files and quote policies.
+    report.faults(language).iter().for_each(|told| page.text(&format!("{}\n", printable(told))));
     page.text("\n");
     let (decisions, seconds) = (report.decisions(), report.elapsed.as_secs_f64());
     page.say(&format!("{decisions} decisions in {seconds:.1} s, {} a minute", report.decisions_a_minute()));
