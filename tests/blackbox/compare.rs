@@ -286,13 +286,52 @@ fn too_few_conversations_for_any_difference_were_said_to_show_none() {
 fn a_policy_that_always_fails_was_said_not_to_differ() {
     let (home, folder) = (Home::new(), chats(20..24));
     let failing = text(&home.write("failing.wasm", Component::pruning("unreachable").build()));
-    let english = r"; `test` failed in [1-9]\d* of \d+ decisions\n";
-    for (language, told) in [("C", english), (CHINESE, r"；`test` 在 \d+ 次決定中失敗 [1-9]\d* 次\n")] {
+    let english = r"; `test` failed in [1-9]\d* of \d+ decisions; `standard` decided [1-9]\d* of these\n";
+    let chinese = r"；`test` 在 \d+ 次決定中失敗 [1-9]\d* 次；其中 [1-9]\d* 次由 `standard` 決定\n";
+    for (language, told) in [("C", english), (CHINESE, chinese)] {
         let mut command = home.command(&["compare", "--policy", "standard", "--policy", &failing, "--histories"]);
         command.arg(folder.path()).env("LC_ALL", language);
         let shown = finish(command, "").ok().stdout;
         assert!(Regex::new(told).expect("a pattern").is_match(&shown), "{shown}");
     }
+}
+
+/// Once, `standard` decided, which did not differ from itself, and why the guard had refused was said nowhere.
+#[test]
+fn a_policy_that_was_always_refused_was_said_not_to_differ_and_not_why() {
+    let (home, folder) = (Home::new(), chats(20..24));
+    let tears = "(call $remove (local.get $plan) (i32.const 0) (i32.const 1))";
+    let tearing = text(&home.write("tearing.wasm", Component::pruning(tears).build()));
+    let (page, json) = (home.path().join("report.html"), home.path().join("report.json"));
+    let english = [
+        r"; `test` was refused in [1-9]\d* of \d+ decisions; `standard` decided [1-9]\d* of these\n",
+        r"\nnot used: `test` in `prune`, [1-9]\d* times, first in turn \d+ of `[^`]+`: guard rule 1: ",
+    ];
+    let chinese = [
+        r"；`test` 在 \d+ 次決定中被拒絕 [1-9]\d* 次；其中 [1-9]\d* 次由 `standard` 決定\n",
+        r"\n沒有採用：`test` 的 `prune`，[1-9]\d* 次，第一次在 `[^`]+` 的第 \d+ 輪：護欄規則 1：",
+    ];
+    for (language, told) in [(CHINESE, chinese), ("C", english)] {
+        let mut command = home.command(&["compare", "--policy", "standard", "--policy", &tearing, "--histories"]);
+        command.arg(folder.path()).args(["--html", &text(&page), "--json", &text(&json)]).env("LC_ALL", language);
+        let shown = finish(command, "").ok().stdout;
+        for told in told {
+            assert!(Regex::new(told).expect("a pattern").is_match(&shown), "{told}: {shown}");
+        }
+    }
+    let page = std::fs::read_to_string(&page).expect("the page");
+    assert!(page.contains("<p>not used: <code>test</code> in <code>prune</code>, "), "{page}");
+    let document: Value =
+        serde_json::from_str(&std::fs::read_to_string(&json).expect("the report")).expect("the report is JSON");
+    let [standard, refused] = [0, 1].map(|at| &document["policies"][at]);
+    assert_eq!((&standard["faults"], &standard["decided_instead"]), (&json!([]), &json!({})));
+    let faults = refused["faults"].as_array().expect("faults");
+    let counted: u64 = faults.iter().map(|fault| fault["count"].as_u64().expect("a number")).sum();
+    assert_eq!((Some(counted), counted > 0), (refused["rejections"].as_u64(), true), "{refused:#}");
+    assert_eq!(refused["decided_instead"], json!({"standard": counted}));
+    let torn = faults.iter().find(|fault| fault["rule"] == 1).expect("half of a turn");
+    assert_eq!((&torn["policy"], &torn["decision"]), (&json!("test"), &json!("prune")));
+    assert!(torn["conversation"].is_string() && torn["turn"].as_u64() > Some(1), "{torn:#}");
 }
 
 #[test]
@@ -449,6 +488,32 @@ fn what_makes_no_sense_is_said() {
     }
     let plugins = strict.trim_end_matches("strict.wasm");
     insta::assert_snapshot!(shown.replace(&format!("{}/", home.path().display()), "").replace(plugins, ""));
+}
+
+/// Once, one policy with two settings, and stacks of layers, could be compared in experiments alone.
+#[test]
+fn what_experiments_compare_could_not_be_compared_on_recorded_conversations() {
+    let (home, folder) = (Home::new(), chats(20..24));
+    let arms = json!([
+        {"name": "tight", "policy": {"files": ["strict"], "settings": {"strict": {"max-session-tokens": 3000}}}},
+        {"name": "stack", "policy": {"files": ["recall", "caps"]}},
+        {"name": "now", "policy": {"files": ["strict"]}},
+        {"name": "serving"},
+    ]);
+    let experiment = json!({"name": "tight", "control": "now", "arms": arms}).to_string();
+    let (file, histories) = (text(&home.write("experiment.json", experiment)), text(folder.path()));
+    let arguments = ["compare", "--experiment", &file, "--window", "24000", "--histories", &histories];
+    let document = home.run(&[&arguments[..], &["--json", "-"]].concat(), "").ok().json();
+    let policies = document["policies"].as_array().expect("policies");
+    let labels: Vec<&Value> = policies.iter().map(|policy| &policy["label"]).collect();
+    assert_eq!(labels, ["now", "tight", "stack", "serving"], "the control is what the others are compared with");
+    assert_eq!((&policies[0]["settings"], &policies[1]["layers"]), (&json!({}), &policies[0]["layers"]));
+    assert_eq!(policies[1]["settings"], json!({"strict": {"max-session-tokens": 3000}}));
+    assert!(policies[1]["turns_dropped"].as_u64() > policies[0]["turns_dropped"].as_u64(), "{document:#}");
+    let layers = |at: usize| policies[at]["layers"].as_array().expect("layers").iter().map(|layer| &layer["name"]);
+    assert!(layers(2).eq(["caps", "recall", "standard"]) && layers(3).eq(["standard"]), "{document:#}");
+    let refused = home.run(&[&arguments[..], &["--policy", "strict"]].concat(), "");
+    assert_eq!(refused.status.code(), Some(2), "{}", refused.stderr);
 }
 
 #[test]

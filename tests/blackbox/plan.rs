@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Home, component, repository};
+use crate::{
+    component::Component,
+    support::{Home, component, repository},
+};
 
 /// The indexes in a list.
 fn indexes(value: &Value) -> Vec<usize> {
@@ -405,4 +408,34 @@ fn a_policy_that_decides_something_else_is_shown_to_be_loaded() {
         assert_eq!(document["not_asked"][0]["policy"]["name"], name, "{document:#}");
     }
     assert_eq!(plan(&home, &session(3, 5), &[])["not_asked"], json!([]));
+}
+
+/// Once, what was wrong with the lower one was told nowhere, and machines were told of neither.
+#[test]
+fn of_several_layers_that_were_refused_only_the_top_one_was_told() {
+    let home = Home::new();
+    let history = home.write("history.json", session(3, 5).to_string()).display().to_string();
+    // Half of the first turn after the seed.
+    let tears = "(call $remove (local.get $plan) (i32.const 2) (i32.const 3))";
+    // Of another name, as two layers have.
+    let describe = "(call $name (local.get $description) (i32.const 0) (i32.const 3))
+        (call $version (local.get $description) (i32.const 8) (i32.const 3))";
+    let lower = home.write("lower.wasm", Component::pruning(tears).build()).display().to_string();
+    let upper = Component::pruning("unreachable").export("describe", describe).build();
+    let upper = home.write("upper.wasm", upper).display().to_string();
+    let arguments = ["plan", "--policy", &lower, "--policy", &upper, "--history", &history];
+    let page = home.run(&arguments, "").ok().stdout;
+    let guard: Vec<&str> = page.lines().filter(|line| line.starts_with("guard ")).collect();
+    assert_eq!(guard.len(), 2, "{page}");
+    assert!(guard[0].starts_with("guard     rejected `tes`: guard rule 8: "), "{page}");
+    assert!(guard[1].starts_with("guard     rejected `test`: guard rule 1: only a part of the turn"), "{page}");
+    assert!(page.contains("\ndecided   by standard\n"), "{page}");
+    let document = home.run(&[&["--json"], &arguments[..]].concat(), "").ok().json();
+    let asked = document["asked"].as_array().expect("the layers that were asked");
+    let told = |at: usize| (&asked[at]["name"], &asked[at]["outcome"], &asked[at]["rule"]);
+    assert_eq!(asked.len(), 3, "{document:#}");
+    assert_eq!(told(0), (&json!("tes"), &json!("failed"), &json!(8)));
+    assert_eq!(told(1), (&json!("test"), &json!("rejected"), &json!(1)));
+    assert_eq!(asked[2], json!({"name": "standard", "outcome": "accepted", "rule": null, "text": null}));
+    assert!(asked[1]["text"].as_str().is_some_and(|text| text.starts_with("only a part of the turn")), "{document:#}");
 }

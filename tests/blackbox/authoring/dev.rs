@@ -141,6 +141,23 @@ fn a_build_that_failed_its_check_was_taken_for_the_last_good_one() {
     assert_eq!((&back["outcome"], &back["changed"]), (&json!("built"), &json!([])), "{back:#}");
 }
 
+/// Once, builds were `same` in conversations of which they had decided nothing.
+#[test]
+fn conversations_that_a_layer_below_decided_were_shown_as_the_policys() {
+    let project = Project::new();
+    fs::write(project.path("mine/source.wasm"), broken::tears().build()).expect("a component");
+    let shown = project.once(COPY).stdout;
+    let told = "\nnot used  in 1 of 1 conversation of `histories`: a layer below decided\n  parts";
+    assert!(shown.contains(told) && shown.contains(" times, first in turn "), "{shown}");
+    let shown = project.once_in_chinese(COPY);
+    assert!(shown.contains("裡有 1 個由下面的層決定\n") && shown.contains(" 次，第一次在第 "), "{shown}");
+    let document = finish(project.command(COPY, &["--once", "--json"]), "").json();
+    let passed_over = &document["passed_over"][0];
+    let reasons = passed_over["reasons"].as_array().expect("reasons");
+    assert!(reasons.iter().any(|reason| reason["rule"] == 1 && reason["policy"] == "test"), "{passed_over:#}");
+    assert!(passed_over["decided_instead"]["standard"].as_u64() > Some(0), "{passed_over:#}");
+}
+
 #[test]
 fn every_save_is_built_and_the_last_good_one_stays() {
     let project = Project::new();

@@ -24,10 +24,11 @@ use pmk_system::{
 use super::{
     arguments::{Json, between, number, tokens},
     context::Context,
-    logging,
+    experiment, logging,
     output::{print, print_json},
     page::Page,
     recorded,
+    text::printable,
 };
 use crate::{
     config::{Config, PolicyConfig},
@@ -54,13 +55,19 @@ const MOST_JOBS: u64 = 256;
 
 #[derive(Debug, Args)]
 pub(super) struct CompareCommand {
-    /// Policy: name of a bundled one or path of a component file; the others are compared with the first
-    #[arg(long, value_name = "POLICY", required = true)]
+    /// Policy: name of a bundled one or path of a component file; repeat to compare others with the first (for layers,
+    /// use `--experiment`)
+    #[arg(long, value_name = "POLICY", required_unless_present = "experiment")]
     policy: Vec<PathBuf>,
 
     /// Set a policy setting
     #[arg(long, value_name = "POLICY.NAME=VALUE")]
     set: Vec<SetOverride>,
+
+    /// JSON file as for `experiment start --file`: its arms, each with its own layers and settings, are compared with
+    /// its control
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["policy", "set"])]
+    experiment: Option<PathBuf>,
 
     /// Directory of conversations: pmk's tree, full exports, Anthropic's JSON, JSON Lines [default: the home's, by their
     /// receipts]
@@ -129,7 +136,7 @@ impl CompareCommand {
         let setup = self.setup(&spec, &config)?;
         let questions = self.questions.as_deref().map(Questions::read).transpose()?;
         let prices = Prices::load(self.prices.as_deref())?;
-        let arms = self.arms(&context.home, &config.policy)?;
+        let arms = self.arms(context, &config.policy)?;
         let (found, problems) = self.sources(context)?;
         let priced_as = spec.name.clone().filter(|_| spec.provider != Provider::Sim);
         let subject = Subject {
@@ -216,13 +223,17 @@ impl CompareCommand {
         })
     }
 
-    /// Loads every policy over the embedded one, all in one engine.
-    fn arms(&self, home: &Path, config: &PolicyConfig) -> Result<Vec<Arm>, Failure> {
+    /// Loads what is compared, all in one engine: the arms of the experiment, or every policy over the embedded one.
+    fn arms(&self, context: &Context, config: &PolicyConfig) -> Result<Vec<Arm>, Failure> {
+        if let Some(file) = &self.experiment {
+            let arms = experiment::arms(context, config, file)?;
+            return Ok(arms.into_iter().map(|(label, stack)| Arm { label, stack }).collect());
+        }
         if self.policy.len() < 2 {
             return Err(Failure::new("one policy alone cannot be compared")
                 .hint("specify two or more, for example `--policy standard --policy strict`"));
         }
-        let loader = Loader::open(home, Named { set: self.set.clone(), ..Named::default() })?;
+        let loader = Loader::open(&context.home, Named { set: self.set.clone(), ..Named::default() })?;
         let stacks = self
             .policy
             .iter()
@@ -361,6 +372,8 @@ fn page(report: &Report, language: Language) -> String {
     page.columns(&report::table::rows(report, language));
     page.text("\n");
     report.verdicts(language).iter().for_each(|verdict| page.text(&format!("{verdict}\n")));
+    // They name files and quote policies.
+    report.faults(language).iter().for_each(|told| page.text(&format!("{}\n", printable(told))));
     page.text("\n");
     let (decisions, seconds) = (report.decisions(), report.elapsed.as_secs_f64());
     page.say(&format!("{decisions} decisions in {seconds:.1} s, {} a minute", report.decisions_a_minute()));

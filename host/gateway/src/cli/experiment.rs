@@ -27,7 +27,7 @@ use crate::{
     policies::{
         Loader, Named, Origin, Overridden, Source, StartLook, StartRefusal,
         experiment::{
-            arms::{Arms, Load},
+            arms::{Arms, Load, Sent},
             shared_arms::Shared,
         },
         identities, names, to_send,
@@ -200,6 +200,25 @@ fn load(context: &Context, base: &PolicyConfig, experiment: &ExperimentConfig) -
     // A database that cannot be asked is reported where it is used.
     let sent = sent_arms(Some(&experiment), context.place()?).unwrap_or_default();
     Arms::load(&experiment, base, &load, &sent)
+}
+
+/// Loads the arms of an experiment in a file from the files here, the control first. Those without policies are what a
+/// gateway would start with.
+pub(super) fn arms(context: &Context, base: &PolicyConfig, file: &Path) -> Result<Vec<(String, Stack)>, Failure> {
+    let experiment = admin::parse_experiment(&read(file)?)?.within(&context.home);
+    let loader = Loader::open(&context.home, Named::default())?;
+    let of_arm = loader.clone();
+    let load: Load = Arc::new(move |policy, origin| of_arm.arm(policy, origin));
+    let mut arms = Vec::new();
+    for arm in Arms::load(&experiment, base, &load, &Sent::default())?.iter() {
+        let stack = match &arm.policies {
+            Some(policies) => policies.stack().without_breakers(),
+            None => loader.start(base)?,
+        };
+        arms.push((arm.name.to_string(), stack));
+    }
+    arms.sort_by_key(|(name, _)| *name != experiment.control);
+    Ok(arms)
 }
 
 /// Refuses the name of an experiment that has already run: the results under a name must stay its own.

@@ -3,8 +3,8 @@
 use std::{path::PathBuf, sync::Arc};
 
 use clap::Args;
-use pmk_core::{Applied, Guard, Plan, Transcript, Verdict, floor, replace::Reduction};
-use pmk_policy::{ArchiveUse, Identity, Phase, PruneInput, Record, Stack};
+use pmk_core::{Applied, Guard, Plan, Rule, Transcript, Verdict, floor, replace::Reduction};
+use pmk_policy::{ArchiveUse, Identity, Outcome, Phase, PruneInput, Record, Stack};
 use pmk_system::error::Failure;
 use serde_json::{Value, json};
 
@@ -52,8 +52,8 @@ struct Decided {
     applied: Applied,
     decided_by: String,
     verdict: Verdict,
-    /// The record of the named policy, if it was asked.
-    record: Option<Record>,
+    /// Those of the layers that were asked, the top one first.
+    records: Vec<Record>,
 }
 
 impl PlanCommand {
@@ -144,7 +144,7 @@ impl PlanCommand {
             decided_by: decision.decided_by.name().to_owned(),
             applied: decision.applied,
             verdict: decision.verdict,
-            record: decision.records.into_iter().next(),
+            records: decision.records,
         }
     }
 }
@@ -157,12 +157,12 @@ fn forced(transcript: &Transcript, limit: u64) -> Decided {
         .apply(transcript, &floor::trim(transcript))
         .or_else(|breach| guard.apply(transcript, &Plan::new()).map_err(|_| breach));
     match trimmed {
-        Ok(applied) => Decided { verdict: applied.verdict(), applied, decided_by: "trim".into(), record: None },
+        Ok(applied) => Decided { verdict: applied.verdict(), applied, decided_by: "trim".into(), records: vec![] },
         Err(breach) => Decided {
             applied: floor::decide(transcript, limit),
             decided_by: "floor".into(),
             verdict: Verdict::Rejected(breach),
-            record: None,
+            records: vec![],
         },
     }
 }
@@ -207,9 +207,26 @@ fn named(stack: &Stack) -> Option<&Identity> {
     stack.layers().find(|layer| layer.policy.exports().prune).map(|layer| layer.policy.identity())
 }
 
+/// Returns the rule that an unused answer broke, and how. A layer that gave no answer broke rule 8.
+fn broken_rule(outcome: &Outcome) -> Option<(u8, &str)> {
+    match outcome {
+        Outcome::Rejected { rule, reason } => Some((*rule, reason.as_str())),
+        Outcome::Failed { reason, .. } => Some((Rule::Sane.number(), reason.as_str())),
+        Outcome::Accepted | Outcome::Corrected { .. } | Outcome::Skipped { .. } => None,
+    }
+}
+
+/// One layer that was asked, for machines.
+fn asked(record: &Record) -> Value {
+    let (rule, text) = broken_rule(&record.outcome).unzip();
+    let outcome = json!(record.outcome)["result"].take();
+    json!({"name": record.policy.name, "outcome": outcome, "rule": rule, "text": text})
+}
+
 impl Decided {
     fn document(&self, recorded: &Recorded, policy: Option<&Identity>, limit: u64) -> Value {
-        let Decided { applied, decided_by, verdict, record } = self;
+        let Decided { applied, decided_by, verdict, records } = self;
+        let record = records.first();
         let transcript = &recorded.transcript;
         let mut dropped = recorded.file_indexes(&applied.removed);
         dropped.extend(&recorded.left_out);
@@ -235,7 +252,7 @@ impl Decided {
             })
             .collect();
         let texts_read: Vec<Value> = record
-            .iter()
+            .into_iter()
             .flat_map(|record| record.texts_read.iter())
             .map(|(index, chars)| json!({"index": recorded.file_index(index), "chars": chars}))
             .collect();
@@ -252,30 +269,37 @@ impl Decided {
             "compact": compacted(recorded, applied),
             "tokens": {"before": applied.tokens_before, "after": applied.tokens_after, "limit": limit},
             "guard": {"verdict": verdict.name(), "rules": verdict.rules()},
+            "asked": records.iter().map(asked).collect::<Vec<_>>(),
             "cost": {
-                "us": record.as_ref().map_or(0, |record| record.us),
-                "fuel": record.as_ref().map_or(0, |record| record.fuel),
-                "peak_bytes": record.as_ref().map_or(0, |record| record.peak_bytes),
+                "us": record.map_or(0, |record| record.us),
+                "fuel": record.map_or(0, |record| record.fuel),
+                "peak_bytes": record.map_or(0, |record| record.peak_bytes),
             },
             "texts_read": texts_read,
-            "archive": record.as_ref().map(|record| {
+            "archive": record.map(|record| {
                 let ArchiveUse { searches, found, texts_read, .. } = &record.archive;
                 json!({"searches": searches, "found": found, "texts_read": texts_read})
             }),
-            "log": record.as_ref().map_or(&[][..], |record| &record.log),
-            "log_is_cut": record.as_ref().is_some_and(|record| record.log_is_cut),
-            "backtrace": record.as_ref().map_or(&[][..], |record| record.outcome.backtrace()),
+            "log": record.map_or(&[][..], |record| &record.log),
+            "log_is_cut": record.is_some_and(|record| record.log_is_cut),
+            "backtrace": record.map_or(&[][..], |record| record.outcome.backtrace()),
         })
     }
 
     fn tell(&self, out: &mut Page, recorded: &Recorded, policy: Option<&Identity>, limit: u64) {
-        let Decided { applied, decided_by, verdict, record } = self;
+        let Decided { applied, decided_by, verdict, records } = self;
         if let Some(policy) = policy {
             out.line("policy", format!("{policy}  sha256 {}", policy.sha256));
         }
         out.line("decided", format!("{} {decided_by}", out.translated("by")));
+        for record in records {
+            if let Some((rule, what)) = broken_rule(&record.outcome) {
+                out.tell("guard", &format!("rejected `{}`: guard rule {rule}: {what}", record.policy.name));
+            }
+        }
         match verdict {
-            Verdict::Rejected(breach) => out.tell("guard", &format!("rejected: {breach}")),
+            Verdict::Rejected(breach) if records.is_empty() => out.tell("guard", &format!("rejected: {breach}")),
+            Verdict::Rejected(_) => {}
             Verdict::Accepted => out.tell("guard", "accepted"),
             Verdict::Corrected(_) => out.tell("guard", "corrected"),
         }
@@ -313,7 +337,7 @@ impl Decided {
                 Reduction::Digest => format!("digested {index}: {before} to {after} characters"),
             });
         }
-        if let Some(record) = record {
+        if let Some(record) = records.first() {
             let (us, fuel, bytes) = (record.us, record.fuel, record.peak_bytes);
             out.tell("cost", &format!("{us} µs, {fuel} fuel, {bytes} bytes of memory at most"));
             if !record.texts_read.is_empty() {

@@ -5,8 +5,9 @@
 //! still be answered. [`replay`] does with a policy what a turn does, by the same rules and with the same guard;
 //! [`runner`] does that for all conversations concurrently, and keeps only the [`metrics`] of each. [`standing`] is
 //! what the last request contained. [`prices`] computes the cost, [`pmk_statistics`] decides which differences are
-//! significant, and [`report`] is the output for people and machines.
+//! significant, [`faults`] says why a policy did not decide, and [`report`] is the output for people and machines.
 
+pub mod faults;
 mod given;
 pub mod histories;
 mod kept;

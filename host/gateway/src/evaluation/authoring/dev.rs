@@ -10,12 +10,14 @@ pub mod sessions;
 pub mod watch;
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use pmk_policy::Identity;
 use pmk_system::error::Failure;
+use serde::Serialize;
 
 use self::{
     difference::{Changed, Sums},
@@ -28,7 +30,12 @@ use super::{
 };
 use crate::{
     config::PolicyConfig,
-    evaluation::compare::{questions::Questions, replay::Arm, standing::Standing},
+    evaluation::compare::{
+        faults::{Fault, Faults},
+        questions::Questions,
+        replay::Arm,
+        standing::Standing,
+    },
     policies::Loader,
 };
 
@@ -49,6 +56,17 @@ pub struct Tried {
     /// The comparison with the previous build, if there was one: its sums, and the conversations that ended
     /// differently.
     pub against: Option<(Sums, Vec<Changed>)>,
+    pub passed_over: Vec<PassedOver>,
+}
+
+/// A conversation of which a layer below decided something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PassedOver {
+    pub session: String,
+    /// Why the policy did not, the most frequent reason first.
+    pub reasons: Vec<Fault>,
+    /// Who did, and how often.
+    pub decided_instead: BTreeMap<String, u64>,
 }
 
 impl Desk {
@@ -78,7 +96,8 @@ impl Desk {
             .last
             .as_ref()
             .map(|before| (sums(before), difference::between(&self.sessions, self.questions.as_ref(), before, &now)));
-        let tried = Tried { policy: policy.identity().clone(), check, sums: sums(&now), against };
+        let passed_over = self.passed_over(&now);
+        let tried = Tried { policy: policy.identity().clone(), check, sums: sums(&now), against, passed_over };
         if tried.check.failed() == 0 {
             self.last = Some(now);
         }
@@ -89,6 +108,19 @@ impl Desk {
         let stack = self.loader.load(&self.config, &[PathBuf::from(component)])?;
         self.loader.check_settings(&self.config, std::slice::from_ref(&stack))?;
         Ok(Arm { label: String::new(), stack })
+    }
+
+    fn passed_over(&self, standings: &[Standing]) -> Vec<PassedOver> {
+        let all = self.sessions.iter().zip(standings).map(|(session, standing)| {
+            let mut faults = Faults::default();
+            faults.add(&standing.faults, &session.name);
+            PassedOver {
+                session: session.name.clone(),
+                reasons: faults.reasons().into_iter().cloned().collect(),
+                decided_instead: faults.deciders().clone(),
+            }
+        });
+        all.filter(|one| !one.reasons.is_empty()).collect()
     }
 
     fn replay(&self, arm: &Arm) -> Vec<Standing> {

@@ -22,6 +22,7 @@ use pmk_policy::Stack;
 use pmk_search::MemoryArchive;
 
 use super::{
+    faults::Faults,
     metrics::Tally,
     questions::{Placed, Score, contains_whole, says},
     recording::Recording,
@@ -97,6 +98,8 @@ pub struct Seen {
     pub calls: Vec<Call>,
     /// The number of dropped turns, by the turn in which they were dropped.
     pub drops: BTreeMap<usize, u64>,
+    /// Why policies did not decide.
+    pub faults: Faults,
     /// The time of every decision, in microseconds.
     pub times: Vec<u64>,
     /// The last request that was answered.

@@ -18,6 +18,7 @@ use serde_json::{Map, Value, json};
 pub use metric::Metric;
 
 use super::{
+    faults::{Counts, Fault, Faults},
     metrics::{ArmOutcome, Totals},
     prices::Price,
     questions::Score,
@@ -25,6 +26,9 @@ use super::{
     runner::Results,
 };
 use crate::{exchange::recover::replan, messages::terminal};
+
+/// The most reasons of one policy that are told individually.
+const MAX_FAULTS: usize = 10;
 
 /// What was compared.
 #[derive(Clone, Debug)]
@@ -59,6 +63,8 @@ pub struct PolicyReport {
     pub settings: ChangedSettings,
     /// The sums over all conversations.
     pub outcome: ArmOutcome,
+    /// Why its layers did not decide.
+    pub faults: Faults,
     /// In dollars, if the price is known.
     pub cost: Option<f64>,
     /// Tokens per turn, with the confidence interval.
@@ -86,7 +92,7 @@ impl Report {
     }
 
     /// Returns the verdicts in the reader's language: the significant differences of each policy from the baseline, and
-    /// how often the two failed.
+    /// how often the two did not decide.
     pub fn verdicts(&self, language: Language) -> Vec<String> {
         self.comparisons.iter().map(|comparison| self.verdict(comparison, language)).collect()
     }
@@ -97,6 +103,27 @@ impl Report {
         let changed = self.policies.iter().filter(|policy| !policy.settings.is_empty());
         let told = changed.map(|policy| format!("settings of `{}`: {}", policy.label, policy.settings));
         told.map(|told| terminal::translated(&told, language).into_owned()).collect()
+    }
+
+    /// Returns a sentence in the reader's language about each reason for which a layer did not decide, the most
+    /// frequent of each policy first.
+    pub fn faults(&self, language: Language) -> Vec<String> {
+        let translated = |text: String| terminal::translated(&text, language).into_owned();
+        let mut told = Vec::new();
+        for policy in &self.policies {
+            let reasons = policy.faults.reasons();
+            for fault in reasons.iter().take(MAX_FAULTS) {
+                let Fault { decision, count, conversation, turn, .. } = fault;
+                let (name, why) = (policy.shown(&fault.policy), fault.why());
+                told.push(translated(format!(
+                    "not used: `{name}` in `{decision}`, {count} times, first in turn {turn} of `{conversation}`: {why}"
+                )));
+            }
+            if let Some(more) = reasons.len().checked_sub(MAX_FAULTS).filter(|&more| more > 0) {
+                told.push(translated(format!("and {more} more; `--json` has them all")));
+            }
+        }
+        told
     }
 
     /// Returns a sentence in the reader's language about the prices that the costs are computed with, or that there are
@@ -138,13 +165,9 @@ impl Report {
             (Some(shown), true) => format!("`{policy}` {shown} than `{baseline}`"),
             (Some(shown), false) => format!("`{policy}` {shown} than `{baseline}`; no difference shown in {open}"),
         });
-        // Where it fails the policies below decide, so it differs in nothing else.
         let both = [comparison.baseline, comparison.policy].map(|at| &self.policies[at]).into_iter();
-        let failing = both.filter(|policy| policy.outcome.tally.failures > 0);
-        let failing = failing.map(|PolicyReport { label, outcome: ArmOutcome { tally, .. }, .. }| {
-            translated(&format!("`{label}` failed in {} of {} decisions", tally.failures, tally.decisions))
-        });
-        std::iter::once(said).chain(failing).collect::<Vec<_>>().join(language.pick("; ", "；"))
+        let passed_over = both.flat_map(|policy| policy.passed_over(language));
+        std::iter::once(said).chain(passed_over).collect::<Vec<_>>().join(language.pick("; ", "；"))
     }
 
     /// Returns the whole report for machines. For the same seed everything is identical except `timings`.
@@ -274,6 +297,32 @@ impl Comparison {
 }
 
 impl PolicyReport {
+    /// Returns how often its layers did not decide, and who did: with another's decisions it differs in nothing.
+    fn passed_over(&self, language: Language) -> Vec<String> {
+        let translated = |text: String| terminal::translated(&text, language).into_owned();
+        let decisions = self.outcome.tally.decisions;
+        let mut told = Vec::new();
+        for (layer, Counts { failed, refused }) in self.faults.by_layer() {
+            let name = self.shown(layer);
+            if failed > 0 {
+                told.push(translated(format!("`{name}` failed in {failed} of {decisions} decisions")));
+            }
+            if refused > 0 {
+                told.push(translated(format!("`{name}` was refused in {refused} of {decisions} decisions")));
+            }
+        }
+        for (decider, count) in self.faults.deciders() {
+            told.push(translated(format!("`{decider}` decided {count} of these")));
+        }
+        told
+    }
+
+    /// Returns what a layer is called in the report: the top one as the policy.
+    fn shown<'a>(&'a self, layer: &'a str) -> &'a str {
+        let is_top = self.layers.first().is_some_and(|top| top.name == layer);
+        if is_top { &self.label } else { layer }
+    }
+
     fn document(&self, totals: &Totals) -> Value {
         let tally = &self.outcome.tally;
         let categories: Map<String, Value> =
@@ -313,6 +362,8 @@ impl PolicyReport {
             "failures": tally.failures,
             "rejections": tally.rejections,
             "corrections": tally.corrections,
+            "faults": self.faults.reasons(),
+            "decided_instead": self.faults.deciders(),
             "questions": asked,
             "evidence": self.evidence.as_ref().map(estimate),
             "tokens_by_turn": curve(totals),
@@ -337,6 +388,8 @@ fn policy(arm: &Arm, at: usize, subject: &Subject, results: &Results, settings: 
         outcome.tally += &one.tally;
         outcome.score += one.score;
     }
+    let mut faults = Faults::default();
+    results.conversations.iter().for_each(|replayed| faults.add(&replayed.faults[at], &replayed.name));
     let a_turn: Vec<Ratio> =
         of_arm().map(|one| Ratio::new(one.tally.tokens_sent as f64, one.tally.turns as f64)).collect();
     let evidence: Vec<Ratio> =
@@ -351,6 +404,7 @@ fn policy(arm: &Arm, at: usize, subject: &Subject, results: &Results, settings: 
         tokens_a_turn: (tokens_a_turn, pmk_statistics::interval(&a_turn, settings)),
         evidence: visible.map(|visible| (visible, pmk_statistics::interval(&evidence, settings))),
         outcome,
+        faults,
     }
 }
 

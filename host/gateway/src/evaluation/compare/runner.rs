@@ -15,6 +15,7 @@ use pmk_system::panics;
 use thiserror::Error;
 
 use super::{
+    faults::Faults,
     histories::{self, Conversation, Source},
     metrics::{ArmOutcome, Totals},
     questions::{self, Questions, Score},
@@ -43,6 +44,8 @@ pub struct Replayed {
     pub outcomes: Vec<ArmOutcome>,
     /// For each policy the number of dropped turns, by the turn in which they were dropped, counted from 0.
     pub drops: Vec<BTreeMap<usize, u64>>,
+    /// For each policy why it did not decide.
+    pub faults: Vec<Faults>,
 }
 
 /// The results of all conversations.
@@ -155,6 +158,7 @@ impl Comparison<'_> {
         let told = recording.repairs.iter().cloned().chain(problems);
         part.problems.extend(told.map(|problem| (number, format!("`{name}`: {problem}"))));
         let mut drops = Vec::with_capacity(self.arms.len());
+        let mut faults = Vec::with_capacity(self.arms.len());
         let outcomes = self.arms.iter().zip(&mut part.totals).map(|(arm, totals)| {
             let mut replay = Replay::new(arm, self.setup, recording);
             let mut score = Score::default();
@@ -174,10 +178,11 @@ impl Comparison<'_> {
                 totals.time += Duration::from_micros(us);
             }
             drops.push(seen.drops);
+            faults.push(seen.faults);
             ArmOutcome { tally: seen.tally, score }
         });
         let outcomes = outcomes.collect();
-        part.conversations.push(Replayed { number, name, turns: recording.turns.len(), outcomes, drops });
+        part.conversations.push(Replayed { number, name, turns: recording.turns.len(), outcomes, drops, faults });
     }
 }
 

@@ -9,6 +9,7 @@ use pmk_core::{Block, Entry, Message, Origin};
 use serde::Serialize;
 
 use super::{
+    faults::Faults,
     questions::{Placed, Score, contains_whole},
     recording::Recording,
     replay::{Arm, Replay, Setup, unquoted},
@@ -37,6 +38,8 @@ pub struct Standing {
     pub inserted: Vec<Arc<Message>>,
     /// The result of each question, in the order in which they were asked.
     pub scores: Vec<Score>,
+    /// Why the policy did not decide, in any of the turns.
+    pub faults: Faults,
     /// Recorded messages by their id, and whether they are whole.
     standing: HashMap<i64, bool>,
     summarised: HashSet<i64>,
@@ -55,6 +58,7 @@ impl Standing {
         Standing {
             tokens: seen.last.iter().map(|entry| u64::from(entry.tokens)).sum(),
             scores,
+            faults: seen.faults,
             standing: recorded.iter().map(|entry| (entry.id, entry.original.is_none())).collect(),
             recalled: recalled.map(|entry| unquoted(&entry.message.plain_text())).collect(),
             inserted: inserted.iter().map(|entry| Arc::clone(&entry.message)).collect(),

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::evaluation::{
     authoring::dev::{
-        Tried,
+        PassedOver, Tried,
         difference::{Changed, Sums},
     },
     compare::standing::State,
@@ -24,6 +24,9 @@ use crate::evaluation::{
 
 /// The most conversations that are listed individually.
 const MAX_TOLD: usize = 8;
+
+/// The most reasons of a conversation for which the policy did not decide.
+const MAX_REASONS: usize = 3;
 
 /// The most characters of a list of message indexes.
 const MAX_RANGES: usize = 40;
@@ -52,6 +55,7 @@ pub(super) fn text(round: &Round, told: &Told, language: Language) -> String {
             page.line(&build, page.joined(&[digest, format!("{seconds:.1} s")]));
             checked(&mut page, tried, language);
             compared(&mut page, round.number, tried, told, language);
+            passed_over(&mut page, tried, told, language);
         }
     }
     page.done()
@@ -90,6 +94,26 @@ fn compared(page: &mut Page, number: usize, tried: &Tried, told: &Told, language
     answered(page, Some(before_sums), &tried.sums);
     changed.iter().take(MAX_TOLD).for_each(|changed| session(page, changed, language));
     if let Some(more) = changed.len().checked_sub(MAX_TOLD).filter(|&more| more > 0) {
+        page.text("  ");
+        page.say(&format!("and {more} more; `--json` has them all"));
+    }
+}
+
+/// Which conversations show a layer below and not the policy: there, no build of it differs from another.
+fn passed_over(page: &mut Page, tried: &Tried, told: &Told, language: Language) {
+    let conversations = &tried.passed_over;
+    if conversations.is_empty() {
+        return;
+    }
+    page.tell("not used", &format!("in {} of {}: a layer below decided", conversations.len(), told.all));
+    for PassedOver { session, reasons, .. } in conversations.iter().take(MAX_TOLD) {
+        for reason in reasons.iter().take(MAX_REASONS) {
+            let (count, turn, why) = (reason.count, reason.turn, reason.why());
+            let said = page.translated(&format!("{count} times, first in turn {turn}: {why}"));
+            page.text(&format!("  {}{}{said}\n", one_line(session, 60), colon(language)));
+        }
+    }
+    if let Some(more) = conversations.len().checked_sub(MAX_TOLD).filter(|&more| more > 0) {
         page.text("  ");
         page.say(&format!("and {more} more; `--json` has them all"));
     }
@@ -158,7 +182,7 @@ pub(super) fn document(round: &Round, told: &Told) -> String {
             document["message"] = failure.message().into();
             document["said"] = said.as_str().into();
         }
-        Ok(Tried { policy, check, sums, against }) => {
+        Ok(Tried { policy, check, sums, against, passed_over }) => {
             document["outcome"] = "built".into();
             document["policy"] = json!(policy);
             document["check"] = json!({"asked": check.asked(), "failed": check.failed(), "checks": check.checks});
@@ -166,6 +190,7 @@ pub(super) fn document(round: &Round, told: &Told) -> String {
             document["now"] = json!(sums);
             document["before"] = json!(against.as_ref().map(|(before, _)| before));
             document["changed"] = json!(against.as_ref().map(|(_, changed)| changed));
+            document["passed_over"] = json!(passed_over);
         }
     }
     format!("{}\n", json::shown(&document))

@@ -99,6 +99,9 @@ impl Page {
         for verdict in report.verdicts(self.language) {
             self.push(&format!("<p class=\"verdict\">{}</p>\n", in_code(&escape(&verdict))));
         }
+        for told in report.faults(self.language) {
+            self.push(&format!("<p>{}</p>\n", in_code(&escape(&told))));
+        }
     }
 
     fn differences(&mut self, report: &Report) {
