@@ -178,6 +178,44 @@ fn a_policy_that_fails_has_no_answer_to_bless_and_none_to_time() {
     assert!(timed.stderr.starts_with("error: policy `") && timed.stderr.contains("no usable answer"));
 }
 
+/// A call after a result could not be a case, and the answer of a case that `plan` calls an error was blessed.
+#[test]
+fn a_case_was_always_about_the_first_call_and_what_cannot_be_sent_was_blessed() {
+    let home = Home::new();
+    let standard = component("standard");
+    let bless = |case: &Value| {
+        home.write("case.json", case.to_string());
+        let folder = home.path().display().to_string();
+        home.run(&["policy", "test", &standard, "--cases", &folder, "--bless"], "")
+    };
+    let written = || -> Value {
+        serde_json::from_str(&std::fs::read_to_string(home.path().join("case.json")).expect("the case")).expect("JSON")
+    };
+    let at_work = json!({"history": [
+        {"role": "user", "content": "look it up"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "grep", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "found it"}]},
+    ], "budget": 8_000, "window": 9_000, "phase": "synthesise", "seedMayGo": true});
+    bless(&at_work).ok();
+    let mut expected = at_work.clone();
+    expected["expect"] = written()["expect"].clone();
+    assert_eq!(written(), expected);
+    assert_eq!((&expected["expect"]["outcome"], &expected["expect"]["kept"]), (&json!("accepted"), &json!("0-2")));
+
+    for (history, why) in [
+        (json!([{"role": "user", "content": "why ".repeat(300)}]), "the new message alone exceeds the budget"),
+        (json!([]), "nothing of the history would be sent"),
+    ] {
+        let case = json!({"history": history, "budget": 20});
+        let refused = bless(&case);
+        assert_eq!(refused.status.code(), Some(1), "{}", refused.stdout);
+        assert!(refused.stdout.contains(&format!("not taken as the expected answer: {why}")), "{}", refused.stdout);
+        assert_eq!(written(), case, "nothing is written");
+    }
+    let narrow = bless(&json!({"history": [{"role": "user", "content": "q"}], "budget": 20, "window": 10}));
+    assert!(narrow.stderr.contains("a budget of 20 tokens does not fit into a window of 10"), "{}", narrow.stderr);
+}
+
 #[test]
 fn a_case_that_makes_no_sense_is_named() {
     let home = Home::new();
