@@ -51,6 +51,24 @@ fn an_unsound_policy_is_found_out_with_what_shows_it() {
     });
 }
 
+/// Of 25 bad answers of a kind, only the first said why.
+#[test]
+fn other_reasons_than_the_first_were_not_shown() {
+    let home = Home::new();
+    let path = home.write("tears.wasm", broken::tears().build()).display().to_string();
+    let page = home.run(&["policy", "check", &path], "").stdout;
+    let document = home.run(&["--json", "policy", "check", &path], "").json();
+    let checks = document["checks"].as_array().expect("checks");
+    let prune = checks.iter().find(|check| check["name"] == "prune").expect("it prunes");
+    let reasons = prune["reasons"].as_array().expect("reasons");
+    assert!(reasons.len() > 1, "{document:#}");
+    assert_eq!(reasons.iter().filter_map(|reason| reason["count"].as_u64()).sum::<u64>(), 25, "{document:#}");
+    for reason in reasons {
+        let [count, why] = ["count", "reason"].map(|name| reason[name].to_string());
+        assert!(page.contains(&format!("  {count} × ")) && page.contains(why.trim_matches('"')), "{reason}: {page}");
+    }
+}
+
 #[test]
 fn a_panic_shows_its_message_and_where_it_was() {
     let home = Home::new();

@@ -65,7 +65,7 @@ fn checked(page: &mut Page, tried: &Tried, language: Language) {
     page.tell("check", &format!("{} bad answers to {} questions", report.failed(), report.asked()));
     for one in &report.checks {
         if let Some(first) = &one.first {
-            page.text(&check::found(&one.name, one.failed, first, language));
+            page.text(&check::found(one, first, language));
         }
     }
 }
