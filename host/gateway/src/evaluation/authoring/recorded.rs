@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use pmk_core::{
-    Entry, History, Message, Origin, Transcript,
+    Entry, History, Transcript,
     history::{self, Repaired},
     structure,
 };
@@ -57,11 +57,9 @@ impl Recorded {
         let Repaired { messages, repairs } = history::repair(messages);
         let indexes: Vec<usize> = messages.iter().map(|(index, _)| *index).collect();
         let left_out = (0..total).filter(|index| indexes.binary_search(index).is_err()).collect();
-        let is_unanswered = messages.last().is_some_and(|(_, last)| awaits_answer(last));
-        let asked = messages.iter().rposition(|(_, message)| structure::starts_turn(message));
         let entries: Vec<Entry> =
             messages.into_iter().map(|(index, message)| Entry::new(index as i64, message)).collect();
-        let current = asked.filter(|_| is_unanswered).unwrap_or(entries.len());
+        let current = structure::unanswered(&entries).unwrap_or(entries.len());
         // Nothing was dropped before: the policy can search what it drops now.
         let archive = Arc::new(MemoryArchive::of(&entries[..current]));
         Recorded {
@@ -91,9 +89,4 @@ pub fn phase(transcript: &Transcript) -> Phase {
         Some(new) if new + 1 < transcript.len() => Phase::Synthesise,
         _ => Phase::First,
     }
-}
-
-/// Whether the model is to answer after this message: it asks something, or it is a result.
-fn awaits_answer(last: &Message) -> bool {
-    structure::starts_turn(last) || matches!(last.origin, Origin::ToolResult | Origin::MraResult)
 }
