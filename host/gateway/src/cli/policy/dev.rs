@@ -58,7 +58,8 @@ pub(in crate::cli) struct Dev {
     #[arg(long, value_name = "FILE", requires = "build")]
     component: Option<PathBuf>,
 
-    /// Directory of recorded conversations, or one file, as for `compare` [default: the home's, otherwise built-in ones]
+    /// Directory of recorded conversations, or one file, as for `compare` [default: the home's, otherwise built-in
+    /// ones]
     #[arg(long, value_name = "FILE|DIR")]
     histories: Option<PathBuf>,
 
