@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use crate::{
-    component::DATA,
     readers::in_chinese,
     support::{Home, component, finish, repository},
 };
@@ -83,31 +82,6 @@ fn a_panic_shows_its_message_and_where_it_was() {
     let folder = home.path().display().to_string();
     let tested = home.run(&["policy", "test", &policy, "--cases", &folder], "");
     assert!(tested.stdout.contains("no such turn (in policy::inner"), "{}", tested.stdout);
-}
-
-/// Only that of the top one was shown.
-#[test]
-fn why_a_layer_below_the_top_one_did_not_decide_was_shown_nowhere() {
-    let home = Home::new();
-    let rename = format!("(call $name (local.get $description) (i32.const {DATA}) (i32.const 4))");
-    let torn = broken::tears().data("torn").describing(&rename).build();
-    let below = home.write("torn.wasm", torn).display().to_string();
-    let above = home.write("panics.wasm", broken::panics().build()).display().to_string();
-    let history = repository("tests/fixtures/tool-heavy-en.json").display().to_string();
-    let arguments = ["plan", "--policy", &below, "--policy", &above, "--history", &history];
-    let page = home.run(&arguments, "").ok().stdout;
-    let document = home.run(&[&["--json"], &arguments[..]].concat(), "").ok().json();
-    let layers = document["layers"].as_array().expect("the layers");
-    let told: Vec<_> = layers.iter().map(|layer| (&layer["name"], &layer["outcome"])).collect();
-    let expected =
-        [("test", "failed"), ("torn", "rejected"), ("standard", "accepted")].map(|(a, b)| (json!(a), json!(b)));
-    assert_eq!(told, expected.iter().map(|(name, outcome)| (name, outcome)).collect::<Vec<_>>());
-    for (name, layer) in [("test", &layers[0]), ("torn", &layers[1])] {
-        let text = layer["text"].as_str().expect("a reason");
-        let line = format!("\nrefused   {name} 1.0: guard rule {}: {text}\n", layer["rule"]);
-        assert!(page.contains(&line), "{line}: {page}");
-    }
-    assert_eq!(layers[2]["text"], Value::Null, "{document:#}");
 }
 
 #[test]

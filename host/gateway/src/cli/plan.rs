@@ -3,8 +3,8 @@
 use std::{path::PathBuf, sync::Arc};
 
 use clap::Args;
-use pmk_core::{Applied, Guard, Plan, Rule, Transcript, Verdict, floor};
-use pmk_policy::{ArchiveUse, Identity, Outcome, PruneInput, Record, Stack};
+use pmk_core::{Applied, Guard, Plan, Transcript, Verdict, floor};
+use pmk_policy::{ArchiveUse, Identity, PruneInput, Record, Stack};
 use pmk_system::error::Failure;
 use serde_json::{Value, json};
 
@@ -55,8 +55,8 @@ struct Decided {
     applied: Applied,
     decided_by: String,
     verdict: Verdict,
-    /// Every layer that was asked, that of the named policy first.
-    records: Vec<Record>,
+    /// The record of the named policy, if it was asked.
+    record: Option<Record>,
 }
 
 impl PlanCommand {
@@ -147,7 +147,7 @@ impl PlanCommand {
             decided_by: decision.decided_by.name().to_owned(),
             applied: decision.applied,
             verdict: decision.verdict,
-            records: decision.records,
+            record: decision.records.into_iter().next(),
         }
     }
 }
@@ -160,35 +160,14 @@ fn forced(transcript: &Transcript, limit: u64) -> Decided {
         .apply(transcript, &floor::trim(transcript))
         .or_else(|breach| guard.apply(transcript, &Plan::new()).map_err(|_| breach));
     match trimmed {
-        Ok(applied) => Decided { verdict: applied.verdict(), applied, decided_by: "trim".into(), records: vec![] },
+        Ok(applied) => Decided { verdict: applied.verdict(), applied, decided_by: "trim".into(), record: None },
         Err(breach) => Decided {
             applied: floor::decide(transcript, limit),
             decided_by: "floor".into(),
             verdict: Verdict::Rejected(breach),
-            records: vec![],
+            record: None,
         },
     }
-}
-
-/// The rule that a layer broke; a failure breaks that of a sound answer.
-fn broken_rule(outcome: &Outcome) -> Option<u8> {
-    match outcome {
-        Outcome::Rejected { rule, .. } => Some(*rule),
-        Outcome::Failed { .. } => Some(Rule::Sane.number()),
-        Outcome::Accepted | Outcome::Corrected { .. } | Outcome::Skipped { .. } => None,
-    }
-}
-
-/// A layer that was asked, for machines.
-fn asked(Record { policy, outcome, .. }: &Record) -> Value {
-    let result = match outcome {
-        Outcome::Accepted => "accepted",
-        Outcome::Corrected { .. } => "corrected",
-        Outcome::Rejected { .. } => "rejected",
-        Outcome::Failed { .. } => "failed",
-        Outcome::Skipped { .. } => "skipped",
-    };
-    json!({"name": policy.name, "outcome": result, "rule": broken_rule(outcome), "text": outcome.reason()})
 }
 
 /// The positions in the file of the recalled messages: ids of archived messages are their indexes.
@@ -233,8 +212,7 @@ fn named(stack: &Stack) -> Option<&Identity> {
 
 impl Decided {
     fn document(&self, recorded: &Recorded, policy: Option<&Identity>, limit: u64) -> Value {
-        let Decided { applied, decided_by, verdict, records } = self;
-        let record = records.first();
+        let Decided { applied, decided_by, verdict, record } = self;
         let transcript = &recorded.transcript;
         let mut dropped = recorded.file_indexes(&applied.removed);
         dropped.extend(&recorded.left_out);
@@ -260,7 +238,7 @@ impl Decided {
             })
             .collect();
         let texts_read: Vec<Value> = record
-            .into_iter()
+            .iter()
             .flat_map(|record| record.texts_read.iter())
             .map(|(index, chars)| json!({"index": recorded.file_index(index), "chars": chars}))
             .collect();
@@ -277,24 +255,23 @@ impl Decided {
             "compact": compacted(recorded, applied),
             "tokens": {"before": applied.tokens_before, "after": applied.tokens_after, "limit": limit},
             "guard": {"verdict": verdict.name(), "rules": verdict.rules()},
-            "layers": records.iter().map(asked).collect::<Vec<_>>(),
             "cost": {
-                "us": record.map_or(0, |record| record.us),
-                "fuel": record.map_or(0, |record| record.fuel),
-                "peak_bytes": record.map_or(0, |record| record.peak_bytes),
+                "us": record.as_ref().map_or(0, |record| record.us),
+                "fuel": record.as_ref().map_or(0, |record| record.fuel),
+                "peak_bytes": record.as_ref().map_or(0, |record| record.peak_bytes),
             },
             "texts_read": texts_read,
-            "archive": record.map(|record| {
+            "archive": record.as_ref().map(|record| {
                 let ArchiveUse { searches, found, texts_read, .. } = &record.archive;
                 json!({"searches": searches, "found": found, "texts_read": texts_read})
             }),
-            "log": record.map_or(&[][..], |record| &record.log),
-            "backtrace": record.map_or(&[][..], |record| record.outcome.backtrace()),
+            "log": record.as_ref().map_or(&[][..], |record| &record.log),
+            "backtrace": record.as_ref().map_or(&[][..], |record| record.outcome.backtrace()),
         })
     }
 
     fn tell(&self, out: &mut Page, recorded: &Recorded, policy: Option<&Identity>, limit: u64) {
-        let Decided { applied, decided_by, verdict, records } = self;
+        let Decided { applied, decided_by, verdict, record } = self;
         if let Some(policy) = policy {
             out.line("policy", format!("{policy}  sha256 {}", policy.sha256));
         }
@@ -303,12 +280,6 @@ impl Decided {
             Verdict::Rejected(breach) => out.tell("guard", &format!("rejected: {breach}")),
             Verdict::Accepted => out.tell("guard", "accepted"),
             Verdict::Corrected(_) => out.tell("guard", "corrected"),
-        }
-        for record in records {
-            if let (Some(reason), Some(rule)) = (record.outcome.reason(), broken_rule(&record.outcome)) {
-                let refusal = out.translated(&format!("guard rule {rule}: {reason}"));
-                out.line("refused", format!("{}: {refusal}", record.policy));
-            }
         }
         let (before, after) = (applied.tokens_before, applied.tokens_after);
         out.tell("tokens", &format!("{before} before, {after} after, {limit} allowed"));
@@ -341,7 +312,7 @@ impl Decided {
             let (before, after) = (replaced.chars_before, replaced.chars_after);
             out.say(&format!("shortened {index}: {before} to {after} characters"));
         }
-        if let Some(record) = records.first() {
+        if let Some(record) = record {
             let (us, fuel, bytes) = (record.us, record.fuel, record.peak_bytes);
             out.tell("cost", &format!("{us} µs, {fuel} fuel, {bytes} bytes of memory at most"));
             if !record.texts_read.is_empty() {
