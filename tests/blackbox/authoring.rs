@@ -51,6 +51,24 @@ fn an_unsound_policy_is_found_out_with_what_shows_it() {
     });
 }
 
+/// Of 25 bad answers of a kind, only the first said why.
+#[test]
+fn other_reasons_than_the_first_were_not_shown() {
+    let home = Home::new();
+    let path = home.write("tears.wasm", broken::tears().build()).display().to_string();
+    let page = home.run(&["policy", "check", &path], "").stdout;
+    let document = home.run(&["--json", "policy", "check", &path], "").json();
+    let checks = document["checks"].as_array().expect("checks");
+    let prune = checks.iter().find(|check| check["name"] == "prune").expect("it prunes");
+    let reasons = prune["reasons"].as_array().expect("reasons");
+    assert!(reasons.len() > 1, "{document:#}");
+    assert_eq!(reasons.iter().filter_map(|reason| reason["count"].as_u64()).sum::<u64>(), 25, "{document:#}");
+    for reason in reasons {
+        let [count, why] = ["count", "reason"].map(|name| reason[name].to_string());
+        assert!(page.contains(&format!("  {count} × ")) && page.contains(why.trim_matches('"')), "{reason}: {page}");
+    }
+}
+
 #[test]
 fn a_panic_shows_its_message_and_where_it_was() {
     let home = Home::new();
@@ -201,6 +219,44 @@ fn a_policy_that_fails_has_no_answer_to_bless_and_none_to_time() {
     assert_eq!(timed.status.code(), Some(1), "{}", timed.stdout);
     assert!(timed.stdout.contains("prune was not usable"), "{}", timed.stdout);
     assert!(timed.stderr.starts_with("error: policy `") && timed.stderr.contains("no usable answer"));
+}
+
+/// A call after a result could not be a case, and the answer of a case that `plan` calls an error was blessed.
+#[test]
+fn a_case_was_always_about_the_first_call_and_what_cannot_be_sent_was_blessed() {
+    let home = Home::new();
+    let standard = component("standard");
+    let bless = |case: &Value| {
+        home.write("case.json", case.to_string());
+        let folder = home.path().display().to_string();
+        home.run(&["policy", "test", &standard, "--cases", &folder, "--bless"], "")
+    };
+    let written = || -> Value {
+        serde_json::from_str(&std::fs::read_to_string(home.path().join("case.json")).expect("the case")).expect("JSON")
+    };
+    let at_work = json!({"history": [
+        {"role": "user", "content": "look it up"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "grep", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "found it"}]},
+    ], "budget": 8_000, "window": 9_000, "phase": "synthesise", "seedMayGo": true});
+    bless(&at_work).ok();
+    let mut expected = at_work.clone();
+    expected["expect"] = written()["expect"].clone();
+    assert_eq!(written(), expected);
+    assert_eq!((&expected["expect"]["outcome"], &expected["expect"]["kept"]), (&json!("accepted"), &json!("0-2")));
+
+    for (history, why) in [
+        (json!([{"role": "user", "content": "why ".repeat(300)}]), "the new message alone exceeds the budget"),
+        (json!([]), "nothing of the history would be sent"),
+    ] {
+        let case = json!({"history": history, "budget": 20});
+        let refused = bless(&case);
+        assert_eq!(refused.status.code(), Some(1), "{}", refused.stdout);
+        assert!(refused.stdout.contains(&format!("not taken as the expected answer: {why}")), "{}", refused.stdout);
+        assert_eq!(written(), case, "nothing is written");
+    }
+    let narrow = bless(&json!({"history": [{"role": "user", "content": "q"}], "budget": 20, "window": 10}));
+    assert!(narrow.stderr.contains("a budget of 20 tokens does not fit into a window of 10"), "{}", narrow.stderr);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::{
     component::Component,
     readers::{CHINESE, is_chinese},
-    support::{Finished, Home, component, finish},
+    support::{Finished, Home, component, finish, repository},
 };
 
 /// A corpus of the repository's, three conversations of each kind.
@@ -243,6 +243,16 @@ fn the_page_is_in_the_readers_language_and_what_machines_read_is_not() {
     }
     let [english, chinese] = ["C", CHINESE].map(|language| without_timings(report(language, &["--json", "-"]).json()));
     assert_eq!(english, chinese);
+}
+
+/// Once, it was "Not a directory".
+#[test]
+fn one_recorded_conversation_needed_a_folder_of_its_own() {
+    let home = Home::new();
+    let history = text(&repository("tests/fixtures/tool-heavy-en.json"));
+    let arguments = ["compare", "--policy", "standard", "--policy", "strict", "--window", "24000", "--histories"];
+    let document = home.run(&[&arguments[..], &[&history, "--json", "-"]].concat(), "").ok().json();
+    assert_eq!(document["conversations"].as_array().map(Vec::len), Some(1), "{document:#}");
 }
 
 #[test]

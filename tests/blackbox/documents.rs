@@ -154,6 +154,15 @@ fn the_table_of_codes_is_the_contracts() {
     assert!(origins.iter().all(|origin| told.contains(origin)), "{told:?}");
 }
 
+/// CI builds a new project and runs its tests.
+#[test]
+fn the_code_of_the_tutorial_did_not_pass_the_tests_of_its_project() {
+    let page = Page::read("docs/policies.md");
+    let template = std::fs::read_to_string(repository("plugins/templates/rust/src/lib.rs")).expect("the template");
+    let (_, begun) = template.split_once("\n\n").expect("what it says of itself");
+    assert_eq!(page.fence("rust"), Some(begun.replace("{{Type}}", "Newest").as_str()));
+}
+
 #[test]
 fn every_command_has_its_row() {
     let home = Home::new();

@@ -232,6 +232,21 @@ fn a_history_of_which_nothing_would_be_sent_is_an_error() {
     }
 }
 
+/// The question that the result is for was taken for a stored turn, which a policy could drop.
+#[test]
+fn a_history_that_ends_with_a_result_was_planned_as_if_nobody_had_asked() {
+    let home = Home::new();
+    let mut messages: Vec<Value> = (0..8).flat_map(|_| tool_turn(2, 100)).collect();
+    messages.pop();
+    let history = json!({"messages": messages});
+    let plan = plan(&home, &history, &["--budget", "1500"]);
+    check(&history, &plan);
+    assert_eq!(plan["new_message"], 28);
+    let kept = indexes(&plan["kept"]);
+    assert!(kept.ends_with(&[28, 29, 30]), "{kept:?}");
+    assert!(!kept.contains(&0), "{kept:?}");
+}
+
 #[test]
 fn the_page_tells_repaired_messages_from_dropped_ones() {
     let home = Home::new();

@@ -15,6 +15,14 @@ pub fn starts_turn(message: &Message) -> bool {
         && !message.blocks.iter().any(|block| matches!(block, Block::ToolResult { .. }))
 }
 
+/// Where the turn begins that the model has yet to answer: at the last question, if a question comes last, or a result
+/// that is for it.
+pub fn unanswered<M: AsRef<Message>>(messages: &[M]) -> Option<usize> {
+    let last = messages.last()?.as_ref();
+    let is_answered = !starts_turn(last) && !matches!(last.origin, Origin::ToolResult | Origin::MraResult);
+    messages.iter().rposition(|message| starts_turn(message.as_ref())).filter(|_| !is_answered)
+}
+
 /// Message and block index of a tool block.
 pub type At = (usize, usize);
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use pmk_core::Origin;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Which model call a decision is for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
     /// The first call of the turn.

@@ -163,11 +163,8 @@ impl<P: Policy> Harness<P> {
     pub fn with(mut self, setting: &str, value: impl Into<Value>) -> Self {
         let value = value.into();
         let Some(declared) = self.declared.get(setting) else { panic!("`{}` has no setting `{setting}`", self.name) };
-        assert_eq!(
-            std::mem::discriminant(&declared.default),
-            std::mem::discriminant(&value),
-            "setting `{setting}` has another type"
-        );
+        let (declared_kind, kind) = (declared.default.kind(), value.kind());
+        assert!(declared_kind == kind, "setting `{setting}` is {declared_kind}, not {kind}");
         if let (&Value::Integer(value), Some((min, max))) = (&value, declared.range) {
             assert!((min..=max).contains(&value), "setting `{setting}` must be within {min} to {max}");
         }

@@ -61,9 +61,23 @@ fn an_unknown_setting_is_refused() {
 }
 
 #[test]
-#[should_panic(expected = "setting `loud` has another type")]
+#[should_panic(expected = "setting `loud` is a boolean, not an integer")]
 fn an_ill_typed_setting_is_refused() {
     let _ = Harness::<Reader>::new().with("loud", 1);
+}
+
+/// A test had to build message by message what is in a file.
+#[test]
+fn a_recorded_conversation_could_not_be_read_from_its_file() {
+    let file = r#"{"messages": [
+        {"role": "user", "content": "what is in it?"}, {"role": "assistant", "content": "nothing"},
+        {"role": "user", "content": "look again"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "cat", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "something"}]}]}"#;
+    let transcript = Conversation::recorded(file).transcript();
+    assert_eq!((transcript.len(), transcript.turns(), transcript.new_message()), (5, 1, Some(2)));
+    let lines = "{\"role\":\"user\",\"content\":\"q\"}\n{\"role\":\"assistant\",\"content\":\"a\"}\n";
+    assert_eq!(Conversation::recorded(lines).transcript().new_message(), None);
 }
 
 /// Declares a default that is out of range.

@@ -59,6 +59,12 @@ impl Page {
         self.text.split("```sh\n").skip(1).filter_map(|rest| rest.split_once("```")).flat_map(|(code, _)| code.lines())
     }
 
+    /// The first code in this language.
+    pub fn fence(&self, language: &str) -> Option<&str> {
+        let (_, rest) = self.text.split_once(&format!("```{language}\n"))?;
+        Some(rest.split_once("```")?.0)
+    }
+
     /// What stands in marks of code.
     fn code(&self) -> impl Iterator<Item = &str> {
         self.prose().flat_map(|line| line.split('`').skip(1).step_by(2))

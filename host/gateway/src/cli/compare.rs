@@ -69,9 +69,9 @@ pub(super) struct CompareCommand {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["policy", "set"])]
     experiment: Option<PathBuf>,
 
-    /// Directory of conversations: pmk's tree, full exports, Anthropic's JSON, JSON Lines [default: the home's, by their
-    /// receipts]
-    #[arg(long, value_name = "DIR")]
+    /// Directory of conversations, or one file: pmk's tree, full exports, Anthropic's JSON, JSON Lines [default: the
+    /// home's, by their receipts]
+    #[arg(long, value_name = "FILE|DIR")]
     histories: Option<PathBuf>,
 
     /// Questions about them, as a JSON list or JSON Lines

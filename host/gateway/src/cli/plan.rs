@@ -18,7 +18,10 @@ use super::{
     policy::decisions,
 };
 use crate::{
-    calibration::TokenBudget, config::Config, evaluation::authoring::recorded::Recorded, preambles::Preamble,
+    calibration::TokenBudget,
+    config::Config,
+    evaluation::authoring::recorded::{Recorded, phase},
+    preambles::Preamble,
     store::transfer::full,
 };
 
@@ -138,7 +141,7 @@ impl PlanCommand {
             return forced(transcript, limit);
         }
         let seed_may_go = stack.seed_may_go();
-        let input = PruneInput { limit, window: self.window(), phase: Phase::First, seed_may_go };
+        let input = PruneInput { limit, window: self.window(), phase: phase(transcript), seed_may_go };
         let decision = stack.prune(transcript, input);
         Decided {
             decided_by: decision.decided_by.name().to_owned(),

@@ -11,6 +11,17 @@ pub enum Value {
     Text(String),
 }
 
+impl Value {
+    /// What it is, for errors.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Value::Integer(_) => "an integer",
+            Value::Boolean(_) => "a boolean",
+            Value::Text(_) => "a text",
+        }
+    }
+}
+
 impl From<i64> for Value {
     fn from(value: i64) -> Self {
         Value::Integer(value)

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use pmk_core::{Block, Entry, Message, Origin, Role, Transcript, history::SEED_PREFIXES};
+use pmk_core::{
+    Block, Entry, History, Message, Origin, Role, Transcript,
+    history::{self, SEED_PREFIXES},
+    structure,
+};
 use pmk_search::MemoryArchive;
 
 /// Builds a conversation message by message.
@@ -30,6 +34,27 @@ impl Conversation {
     /// Creates an empty conversation.
     pub fn new() -> Self {
         Conversation::default()
+    }
+
+    /// The conversation of a recorded file, repaired as for `plan`: pmk's `session.json`, Anthropic's
+    /// `{"system","messages"}` or JSON Lines. If a question comes last, it is the new message; if a result does, the
+    /// question that it is for.
+    ///
+    /// ```
+    /// use pmk_policy_sdk::testing::Conversation;
+    ///
+    /// let file = r#"[{"role": "user", "content": "when?"}, {"role": "assistant", "content": "on Friday"},
+    ///                {"role": "user", "content": "and who?"}]"#;
+    /// assert_eq!(Conversation::recorded(file).transcript().new_message(), Some(2));
+    /// ```
+    ///
+    /// # Panics
+    /// If the text is none of these.
+    pub fn recorded(file: &str) -> Self {
+        let history = History::parse(file).unwrap_or_else(|error| panic!("the recorded conversation: {error}"));
+        let repaired = history::repair(history.messages);
+        let messages: Vec<Message> = repaired.messages.into_iter().map(|(_, message)| message).collect();
+        Conversation { current: structure::unanswered(&messages), messages, ..Conversation::default() }
     }
 
     /// Adds the knowledge-base seed and its acknowledgement; they come first.

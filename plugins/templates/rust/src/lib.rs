@@ -22,6 +22,10 @@ impl Prune for {{Type}} {
             return;
         }
         let oldest_kept = transcript.newest_within(budget).take(KEEP_TURNS.value() as usize).last();
+        // A last turn that does not fit whole is shortened.
+        if oldest_kept.is_none() && plan.keep_last_turn(transcript, budget.limit()) {
+            return;
+        }
         plan.remove_before(transcript, oldest_kept.map_or(transcript.stored_end(), |segment| segment.start));
     }
 }

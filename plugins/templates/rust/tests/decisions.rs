@@ -30,6 +30,13 @@ fn the_newest_turns_of_a_long_one_stay() {
 }
 
 #[test]
+fn a_last_turn_that_does_not_fit_is_shortened() {
+    let transcript = Conversation::new().turn("what does it say?", &"because ".repeat(5_000)).ask("why?").transcript();
+    let sent = Harness::<{{Type}}>::new().prune(&transcript, 3_000).expect("a plan that the guard accepts");
+    assert_eq!((sent.turns_dropped, sent.replaced.len()), (0, 1));
+}
+
+#[test]
 fn it_is_sound_on_conversations_of_all_kinds() {
     Harness::<{{Type}}>::new().assert_sound(500);
     Harness::<{{Type}}>::new().with("keep-turns", 1).assert_sound(100);

@@ -16,7 +16,7 @@ use super::super::{
 };
 use crate::{
     evaluation::authoring::{
-        check::{self, Finding, Report},
+        check::{self, Finding, Reason, Report},
         histories::{self, Named},
         stage::Stage,
     },
@@ -104,14 +104,15 @@ fn page(policy: &Policy, histories: &[Named], report: &Report, language: Languag
     }
     for check in &report.checks {
         if let Some(first) = &check.first {
-            out.text(&found(&check.name, check.failed, first, language));
+            out.text(&found(check, first, language));
         }
     }
     out.done()
 }
 
-/// The first bad answer of a kind, and what to do about it.
-pub(super) fn found(name: &str, failed: u32, first: &Finding, language: Language) -> String {
+/// The first bad answer of a kind and what to do about it, and how often each reason was found if there are several.
+pub(super) fn found(check: &check::Check, first: &Finding, language: Language) -> String {
+    let check::Check { name, failed, reasons, .. } = check;
     let mut out = Page::new(language).with("  ", 6);
     out.text("\n");
     out.say(&format!("{name}: {failed} failed, the first with {}", one_line(&first.situation, 200)));
@@ -121,5 +122,10 @@ pub(super) fn found(name: &str, failed: u32, first: &Finding, language: Language
     out.tell("found", &one_line(&first.reason, 600));
     out.said(&first.log, first.log_is_cut, &first.backtrace);
     out.hint(first.hint);
+    if reasons.len() > 1 {
+        for Reason { reason, count } in reasons {
+            out.named(&format!("{count} ×"), &one_line(reason, 300));
+        }
+    }
     out.done()
 }

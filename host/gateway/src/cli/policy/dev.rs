@@ -58,8 +58,9 @@ pub(in crate::cli) struct Dev {
     #[arg(long, value_name = "FILE", requires = "build")]
     component: Option<PathBuf>,
 
-    /// Directory of recorded conversations, as for `compare` [default: the home's, otherwise built-in ones]
-    #[arg(long, value_name = "DIR")]
+    /// Directory of recorded conversations, or one file, as for `compare` [default: the home's, otherwise built-in
+    /// ones]
+    #[arg(long, value_name = "FILE|DIR")]
     histories: Option<PathBuf>,
 
     /// Questions about them, as for `compare`
@@ -108,6 +109,8 @@ struct Told {
     all: String,
     /// The number of conversations.
     count: usize,
+    /// Where good builds are written.
+    component: PathBuf,
     /// The component that existed before the first build.
     before: Option<PathBuf>,
     /// The component of the last good build is still there, as it was.
@@ -123,7 +126,7 @@ impl Dev {
             _ => Builder::find(&folder)?,
         };
         let watch = Watch::new(&folder, builder.component());
-        let (desk, told) = self.desk(context)?;
+        let (desk, told) = self.desk(context, &builder)?;
         block_on(async {
             let cannot = |error| Failure::new(format!("cannot listen for signals: {error}"));
             let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
@@ -137,7 +140,7 @@ impl Dev {
     }
 
     /// Sets up what builds are tried on.
-    fn desk(&self, context: &Context) -> Result<(Desk, Told), Failure> {
+    fn desk(&self, context: &Context, builder: &Builder) -> Result<(Desk, Told), Failure> {
         let (config, warnings) = Config::load_for_command(&context.home)?;
         for warning in warnings {
             tracing::warn!("{warning}");
@@ -158,7 +161,8 @@ impl Dev {
             }
         }
         let loader = Loader::open(&context.home, Named { set: self.set.clone(), ..Named::default() })?;
-        let told = Told { all, count: sessions.len(), before: None, is_kept: false };
+        let component = builder.component().to_owned();
+        let told = Told { all, count: sessions.len(), component, before: None, is_kept: false };
         Ok((Desk::new(loader, config.policy, sessions, questions), told))
     }
 

@@ -15,7 +15,7 @@ use super::super::{
 };
 use crate::{
     evaluation::authoring::{
-        cases::{self, Difference, Outcome, Tried},
+        cases::{self, Difference, Outcome, Tried, Unfit},
         stage::Stage,
     },
     policies,
@@ -58,7 +58,7 @@ impl Test {
                 tried.len()
             ))
             .hint(match self.bless {
-                true => "fix the policy: where it fails, there is no answer to take as the expected one",
+                true => "fix the policy or the case: where the policy fails or nothing can be sent, there is no answer to take as the expected one",
                 false => "fix the policy, or accept its answers as the expected ones with `--bless`",
             })),
         }
@@ -66,13 +66,20 @@ impl Test {
 }
 
 fn shown(tried: &Tried, language: Language) -> String {
-    let (word, differences) = match &tried.outcome {
-        Outcome::Passed => ("ok", &[][..]),
-        Outcome::Blessed { differences } => ("blessed", &differences[..]),
-        Outcome::Failed { differences } => ("FAILED", &differences[..]),
+    let (word, differences, unfit) = match &tried.outcome {
+        Outcome::Passed => ("ok", &[][..], None),
+        Outcome::Blessed { differences } => ("blessed", &differences[..], None),
+        Outcome::Failed { differences, unfit } => ("FAILED", &differences[..], *unfit),
     };
     let mut out = Page::new(language).with("", 8);
     out.line(word, &tried.case);
+    if let Some(unfit) = unfit {
+        out.say(match unfit {
+            Unfit::Failed => "  not taken as the expected answer: the policy fails",
+            Unfit::Empty => "  not taken as the expected answer: nothing of the history would be sent",
+            Unfit::TooLarge => "  not taken as the expected answer: the new message alone exceeds the budget",
+        });
+    }
     for Difference { line, expected, found } in differences {
         out.text(&format!("  {line}\n"));
         for (sign, text) in [('-', expected), ('+', found)] {

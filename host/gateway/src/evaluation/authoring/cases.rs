@@ -6,7 +6,8 @@
 //! ```
 //!
 //! `decision` names the decision if it is not `prune`: `cap` with an `incoming`, `summarize` with a `history` and a
-//! `budget`, `recover` with an `overflow`.
+//! `budget`, `recover` with an `overflow`. `window`, `phase` and `seedMayGo` say more about the request. All fields are
+//! in `docs/policies.md`.
 
 mod answer;
 mod file;
@@ -43,7 +44,22 @@ pub enum Outcome {
     Failed {
         /// The differences.
         differences: Vec<Difference>,
+        /// Why the answer was not taken as the expected one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        unfit: Option<Unfit>,
     },
+}
+
+/// Why an answer cannot be the expected one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unfit {
+    /// The policy trapped, exceeded a limit or returned something unreadable.
+    Failed,
+    /// Nothing of the history would be sent.
+    Empty,
+    /// The new message alone exceeds the limit.
+    TooLarge,
 }
 
 /// One line of an answer that is not as expected.
@@ -80,7 +96,7 @@ pub fn files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(files)
 }
 
-/// Runs a case. With `bless`, a different answer becomes the expected one, unless the policy failed.
+/// Runs a case. With `bless`, a different answer becomes the expected one, unless it is unfit for that.
 ///
 /// # Errors
 /// The case is invalid, or cannot be written.
@@ -88,15 +104,14 @@ pub fn run(stage: &Stage, path: &Path, bless: bool) -> Result<Tried, Failure> {
     let mut case = Case::read(path)?;
     let answer = stage::quietly(|| case.ask(stage, path))?;
     let differences = answer.differences(&case.expect);
-    // A failure of the policy never becomes the expected answer.
-    let outcome = match (differences.is_empty(), bless && !answer.has_failed) {
-        (true, _) => Outcome::Passed,
-        (false, false) => Outcome::Failed { differences },
-        (false, true) => {
+    let outcome = match answer.unfit.filter(|_| bless) {
+        _ if differences.is_empty() => Outcome::Passed,
+        None if bless => {
             case.expect = answer.into_lines();
             case.write(path)?;
             Outcome::Blessed { differences }
         }
+        unfit => Outcome::Failed { differences, unfit },
     };
     let name = path.file_name().unwrap_or(path.as_os_str());
     Ok(Tried { case: name.to_string_lossy().into_owned(), outcome })

@@ -12,7 +12,7 @@ use pmk_policy::Limits;
 use serde::Serialize;
 
 use self::examiner::Examiner;
-pub use self::examiner::{Check, Cost, ENOUGH, Finding, Wasteful};
+pub use self::examiner::{Check, Cost, ENOUGH, Finding, Reason, Wasteful};
 use super::{
     histories::Named,
     stage::{self, Stage},

@@ -7,6 +7,7 @@ use pmk_core::{
     history::{self, Repaired},
     structure,
 };
+use pmk_policy::Phase;
 use pmk_search::MemoryArchive;
 use pmk_system::error::{Failure, OrHint};
 use pmk_system::files;
@@ -16,7 +17,8 @@ use pmk_system::files;
 pub struct Recorded {
     /// The system prompt, if the file has one.
     pub system: Option<String>,
-    /// What a policy sees; a last user message that starts a turn is the new one.
+    /// What a policy sees. The new message is the last one if it starts a turn; if the last one is a result, it is the
+    /// question that is being worked on.
     pub transcript: Arc<Transcript>,
     /// Messages of the file that no request can contain.
     pub left_out: Vec<usize>,
@@ -55,10 +57,9 @@ impl Recorded {
         let Repaired { messages, repairs } = history::repair(messages);
         let indexes: Vec<usize> = messages.iter().map(|(index, _)| *index).collect();
         let left_out = (0..total).filter(|index| indexes.binary_search(index).is_err()).collect();
-        let starts_turn = messages.last().is_some_and(|(_, last)| structure::starts_turn(last));
         let entries: Vec<Entry> =
             messages.into_iter().map(|(index, message)| Entry::new(index as i64, message)).collect();
-        let current = if starts_turn { entries.len() - 1 } else { entries.len() };
+        let current = structure::unanswered(&entries).unwrap_or(entries.len());
         // Nothing was dropped before: the policy can search what it drops now.
         let archive = Arc::new(MemoryArchive::of(&entries[..current]));
         Recorded {
@@ -79,5 +80,13 @@ impl Recorded {
     /// The same for several messages.
     pub fn file_indexes(&self, indexes: &[u32]) -> Vec<usize> {
         indexes.iter().map(|&index| self.file_index(index)).collect()
+    }
+}
+
+/// Returns which call of its turn a request with this transcript is for.
+pub fn phase(transcript: &Transcript) -> Phase {
+    match transcript.new_message() {
+        Some(new) if new + 1 < transcript.len() => Phase::Synthesise,
+        _ => Phase::First,
     }
 }

@@ -79,11 +79,16 @@ impl Conversation {
 }
 
 /// Finds the files of a folder that may contain conversations, sorted by path, and returns the problems of what cannot
-/// be read. `except` is a file that is not a history.
+/// be read. `except` is a file that is not a history. Instead of a folder, `folder` may be one file.
 ///
 /// # Errors
 /// The folder itself cannot be read.
 pub fn find(folder: &Path, except: Option<&Path>) -> Result<(Vec<HistoryFile>, Vec<TransferError>), TransferError> {
+    if folder.is_file() {
+        let name = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();
+        let found = HistoryFile { name, path: folder.to_owned(), key: tree::key_of(folder) };
+        return Ok((vec![found], vec![]));
+    }
     let except = except.and_then(|path| path.canonicalize().ok());
     let (conversations, mut problems) = tree::scan(folder);
     let mut found: Vec<HistoryFile> = Vec::new();

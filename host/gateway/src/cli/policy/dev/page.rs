@@ -54,6 +54,9 @@ pub(super) fn text(round: &Round, told: &Told, language: Language) -> String {
             let digest = format!("{policy}  sha256 {:.12}", policy.sha256);
             page.line(&build, page.joined(&[digest, format!("{seconds:.1} s")]));
             checked(&mut page, tried, language);
+            if tried.check.failed() == 0 {
+                page.line("written", format!("`{}`", shown(&told.component)));
+            }
             compared(&mut page, round.number, tried, told, language);
             passed_over(&mut page, tried, told, language);
         }
@@ -69,7 +72,7 @@ fn checked(page: &mut Page, tried: &Tried, language: Language) {
     page.tell("check", &format!("{} bad answers to {} questions", report.failed(), report.asked()));
     for one in &report.checks {
         if let Some(first) = &one.first {
-            page.text(&check::found(&one.name, one.failed, first, language));
+            page.text(&check::found(one, first, language));
         }
     }
 }
@@ -186,6 +189,9 @@ pub(super) fn document(round: &Round, told: &Told) -> String {
             document["outcome"] = "built".into();
             document["policy"] = json!(policy);
             document["check"] = json!({"asked": check.asked(), "failed": check.failed(), "checks": check.checks});
+            if check.failed() == 0 {
+                document["component"] = told.component.display().to_string().into();
+            }
             document["sessions"] = told.count.into();
             document["now"] = json!(sums);
             document["before"] = json!(against.as_ref().map(|(before, _)| before));

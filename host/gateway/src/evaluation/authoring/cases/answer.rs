@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pmk_core::CapVerdict;
 use pmk_policy::{CapDecision, Outcome, PruneDecision, Record, RecoverDecision, SummaryDecision};
 
-use super::Difference;
+use super::{Difference, Unfit};
 use crate::evaluation::authoring::{ranges::ranges, recorded::Recorded};
 
 /// The lines of an answer by name.
@@ -15,14 +15,14 @@ pub(super) type Lines = BTreeMap<String, String>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     lines: Lines,
-    /// Whether the policy trapped, exceeded a limit or returned something unreadable.
-    pub(super) has_failed: bool,
+    /// Why it cannot become the expected answer.
+    pub(super) unfit: Option<Unfit>,
 }
 
 impl Answer {
-    pub(super) fn of_prune(decision: &PruneDecision, recorded: &Recorded) -> Answer {
-        Answer::of(&decision.records, || {
-            let applied = &decision.applied;
+    pub(super) fn of_prune(decision: &PruneDecision, recorded: &Recorded, limit: u64) -> Answer {
+        let applied = &decision.applied;
+        let answer = Answer::of(&decision.records, || {
             let mut lines = vec![
                 ("kept", ranges(&recorded.file_indexes(&applied.kept))),
                 ("tokens", format!("{} to {}", applied.tokens_before, applied.tokens_after)),
@@ -48,7 +48,13 @@ impl Answer {
                 lines.push(("summed up first", ranges(&recorded.file_indexes(&indexes))));
             }
             lines
-        })
+        });
+        let unfit = if applied.kept.is_empty() {
+            Some(Unfit::Empty)
+        } else {
+            (applied.tokens_after > limit).then_some(Unfit::TooLarge)
+        };
+        Answer { unfit: answer.unfit.or(unfit), ..answer }
     }
 
     pub(super) fn of_cap(decision: &CapDecision) -> Answer {
@@ -81,7 +87,7 @@ impl Answer {
         let lines = lines.into_iter().chain([("outcome", said)]);
         Answer {
             lines: lines.map(|(name, text)| (name.to_owned(), text)).collect(),
-            has_failed: matches!(outcome, Some(Outcome::Failed { .. })),
+            unfit: matches!(outcome, Some(Outcome::Failed { .. })).then_some(Unfit::Failed),
         }
     }
 
@@ -126,7 +132,7 @@ mod tests {
         let lines = |pairs: &[(&str, &str)]| {
             pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect::<Lines>()
         };
-        let answer = Answer { lines: lines(&[("kept", "0-2"), ("tokens", "9 to 3")]), has_failed: false };
+        let answer = Answer { lines: lines(&[("kept", "0-2"), ("tokens", "9 to 3")]), unfit: None };
         assert!(answer.differences(&lines(&[("kept", "0-2"), ("tokens", "9 to 3")])).is_empty());
         let found = answer.differences(&lines(&[("dropped", "3"), ("kept", "0-2"), ("tokens", "9 to 4")]));
         let found: Vec<_> = found.iter().map(|d| (d.line.as_str(), d.expected.is_some(), d.found.is_some())).collect();

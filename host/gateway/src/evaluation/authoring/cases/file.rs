@@ -10,7 +10,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::answer::{Answer, Lines};
-use crate::evaluation::authoring::{recorded::Recorded, stage::Stage};
+use crate::evaluation::authoring::{
+    recorded::{self, Recorded},
+    stage::Stage,
+};
 
 /// The hard limit of a case without a budget: that of a window of 200,000 tokens.
 const DEFAULT_BUDGET: u64 = 180_000;
@@ -37,6 +40,15 @@ pub struct Case {
     /// The hard limit in tokens; for a summary, its largest size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     budget: Option<u64>,
+    /// The model's whole window in tokens; four thirds of the budget if it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    window: Option<u64>,
+    /// The call that the decision is for, if it does not follow from the history or from the rungs tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    phase: Option<Phase>,
+    /// Whether the seed may be removed.
+    #[serde(default, rename = "seedMayGo", skip_serializing_if = "std::ops::Not::not")]
+    seed_may_go: bool,
     /// Settings that differ from their defaults.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     settings: Map<String, Value>,
@@ -142,9 +154,14 @@ impl Case {
         Ok(match self.decision {
             Asks::Prune => {
                 let recorded = self.recorded(path)?;
-                let window = limit.saturating_mul(4) / 3;
-                let input = PruneInput { limit, window, phase: Phase::First, seed_may_go: false };
-                Answer::of_prune(&stack.prune(&recorded.transcript, input), &recorded)
+                let window = self.window.unwrap_or(limit.saturating_mul(4) / 3);
+                if window < limit {
+                    let what = format!("a budget of {limit} tokens does not fit into a window of {window}");
+                    return Err(nonsense(&what).hint("use a larger `window`, or a smaller `budget`"));
+                }
+                let phase = self.phase.unwrap_or_else(|| recorded::phase(&recorded.transcript));
+                let input = PruneInput { limit, window, phase, seed_may_go: self.seed_may_go };
+                Answer::of_prune(&stack.prune(&recorded.transcript, input), &recorded, limit)
             }
             Asks::Summarize => {
                 let max_tokens = u32::try_from(limit).unwrap_or(u32::MAX);
@@ -165,7 +182,7 @@ impl Case {
                         .hint("add it, for example `{\"available\": [\"trim\", \"compact\"]}`")
                 })?;
                 let input = overflow
-                    .input()
+                    .input(self.phase)
                     .map_err(|name| nonsense(&format!("unknown rung `{name}`")).hint(Overflow::HINT))?;
                 Answer::of_recovery(&stack.recover(input))
             }
@@ -198,11 +215,11 @@ impl Overflow {
     const HINT: &'static str = "the rungs are `trim`, `compact`, `rotate` and `give-up`";
 
     /// The error is the unknown name of a rung.
-    fn input(&self) -> Result<OverflowInput, String> {
+    fn input(&self, phase: Option<Phase>) -> Result<OverflowInput, String> {
         let rung = |name: &String| Rung::ALL.into_iter().find(|rung| rung.name() == name).ok_or_else(|| name.clone());
         let rungs = |names: &[String]| names.iter().map(rung).collect::<Result<Vec<_>, _>>();
         Ok(OverflowInput {
-            phase: if self.tried.is_empty() { Phase::First } else { Phase::Synthesise },
+            phase: phase.unwrap_or(if self.tried.is_empty() { Phase::First } else { Phase::Synthesise }),
             tried: rungs(&self.tried)?,
             available: rungs(&self.available)?,
             observed_tokens: self.observed_tokens,

@@ -26,6 +26,19 @@ pub struct Check {
     /// The first failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<Finding>,
+    /// What was wrong with all bad answers, in the order in which it was found; reasons that differ only in their
+    /// numbers are one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<Reason>,
+}
+
+/// What was wrong with several answers.
+#[derive(Clone, Debug, Serialize)]
+pub struct Reason {
+    /// The reason as it was given first.
+    pub reason: String,
+    /// How many answers it was given for.
+    pub count: u32,
 }
 
 impl Check {
@@ -172,6 +185,7 @@ impl<'a> Examiner<'a> {
                 not_asked: 0,
                 wasteful: None,
                 first: None,
+                reasons: Vec::new(),
             });
             self.checks.len() - 1
         });
@@ -185,6 +199,10 @@ impl<'a> Examiner<'a> {
             Judgement::HandedOn => check.handed_on += 1,
             Judgement::Failed { reason, hint } => {
                 check.failed += 1;
+                match check.reasons.iter_mut().find(|other| differs_in_numbers_only(&other.reason, &reason)) {
+                    Some(known) => known.count += 1,
+                    None => check.reasons.push(Reason { reason: reason.clone(), count: 1 }),
+                }
                 check.first.get_or_insert_with(|| Finding {
                     situation: situation(),
                     settings: self.set.clone(),
@@ -203,6 +221,15 @@ impl<'a> Examiner<'a> {
         self.checks.sort_by_key(|check| check.name == REPEATED);
         super::Report { checks: self.checks, cost: self.cost }
     }
+}
+
+fn differs_in_numbers_only(one: &str, other: &str) -> bool {
+    words(one).eq(words(other))
+}
+
+/// What a text consists of besides numbers.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|char: char| char.is_ascii_digit()).filter(|part| !part.is_empty())
 }
 
 /// Whether two answers to the same question came about in the same way. Only decisions that the wall clock stopped may

@@ -6,7 +6,7 @@ use pmk_core::{Applied, Guard, Message, Plan, Transcript, replace::Reduction, te
 use pmk_policy::{Decision, Phase, PruneInput, Size, Stack};
 
 use super::examiner::{Asked, Examiner};
-use crate::evaluation::authoring::histories::Named;
+use crate::evaluation::authoring::{histories::Named, recorded::phase};
 
 /// Budgets in percent of the size of a conversation.
 pub(super) const PERCENTS: [u64; 7] = [200, 100, 75, 50, 25, 10, 1];
@@ -39,8 +39,7 @@ pub(super) fn ask(examiner: &mut Examiner<'_>, stack: &Stack, histories: &[Named
 }
 
 fn inputs(transcript: &Transcript, percents: &[u64]) -> Vec<PruneInput> {
-    let at_work = transcript.new_message().is_some_and(|new| new + 1 < transcript.len());
-    let phase = if at_work { Phase::Synthesise } else { Phase::First };
+    let phase = phase(transcript);
     let seeds: &[bool] = if transcript.seed_end() > 0 { &[false, true] } else { &[false] };
     let limits = testing::budgets(transcript, percents).into_iter();
     let of = |limit: u64| {

@@ -46,6 +46,14 @@ fn the_sdk_comes_along_unless_there_is_one() {
     assert!(manifest.contains(&format!("{:?}", sdk.canonicalize().expect("a path"))), "{manifest}");
 }
 
+/// In a target folder that projects share, cargo took the SDK of another project, built against another contract.
+#[test]
+fn the_sdk_of_another_contract_was_the_same_to_cargo() {
+    let (_parent, folder) = written(Language::Rust);
+    let manifest = fs::read_to_string(folder.join("vendor/rust/sdk/Cargo.toml")).expect("the manifest");
+    assert!(manifest.lines().any(|line| line == format!("version = \"{}\"", contract::VERSION)), "{manifest}");
+}
+
 #[test]
 fn what_is_no_sdk_is_refused() {
     let name = || "newest".parse().expect("a name");
