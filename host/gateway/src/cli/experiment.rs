@@ -230,11 +230,10 @@ fn refuse_known(context: &Context, name: &str) -> Result<(), Failure> {
     };
     match known {
         false => Ok(()),
-        true => Err(Failure::new(format!("an experiment `{name}` has already run"))
-            .hint(
-                "give this one another `name`; `experiment status` still shows the results of the old one. To change \
+        true => Err(Failure::new(format!("an experiment `{name}` has already run")).hint(
+            "give this one another `name`; `experiment status` still shows the results of the old one. To change \
                  only weights, edit `experiment` in gateway.json while the experiment runs",
-            )),
+        )),
     }
 }
 

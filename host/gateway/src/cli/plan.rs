@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use clap::Args;
 use pmk_core::{Applied, Guard, Plan, Rule, Transcript, Verdict, floor, replace::Reduction};
-use pmk_policy::{ArchiveUse, Identity, Outcome, Phase, PruneInput, Record, Stack};
+use pmk_policy::{ArchiveUse, Identity, Outcome, PruneInput, Record, Stack};
 use pmk_system::error::Failure;
 use serde_json::{Value, json};
 

@@ -166,7 +166,7 @@ async fn an_answer_after_an_outage_hid_the_time_of_all_others() {
     store.draw("less", session, drawn("b"), "a", NOW).await.unwrap();
     let parked = ask(&store, accept(&store, KEY, "Ev2").await).await;
     let monday = NOW + 200_000_000;
-    store.record(parked.turn, Recorded { outturn: outturn(), ..recorded("q", "a") }, monday).await.unwrap();
+    store.record(parked.turn, Recorded { outcome: outcome(), ..recorded("q", "a") }, monday).await.unwrap();
     store.finish(parked.turn, vec![sent(0, None)], vec![], monday).await.unwrap();
     let known = store.arm_conversations("less", i64::MIN).await.unwrap();
     assert_eq!((known[0].answered(), known[0].latency_ms), (2, 602_000));
