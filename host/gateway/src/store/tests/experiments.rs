@@ -161,8 +161,8 @@ async fn an_answer_that_is_not_delivered_yet_looked_fast() {
 async fn an_answer_after_an_outage_hid_the_time_of_all_others() {
     let home = home();
     let store = open(&home);
-    let outturn = || TurnOutcome { tags: tags("b"), ..TurnOutcome::default() };
-    let session = answered(&store, KEY, "Ev1", outturn(), "1.1").await.session;
+    let outcome = || TurnOutcome { tags: tags("b"), ..TurnOutcome::default() };
+    let session = answered(&store, KEY, "Ev1", outcome(), "1.1").await.session;
     store.draw("less", session, drawn("b"), "a", NOW).await.unwrap();
     let parked = ask(&store, accept(&store, KEY, "Ev2").await).await;
     let monday = NOW + 200_000_000;
