@@ -241,6 +241,12 @@ impl Witness {
         self.known().erased_whole.extend(names);
     }
 
+    /// These questions were erased, and what answered them was not: as if they were deleted once they were answered.
+    pub fn erased_messages(&self, at: u64, numbers: impl Iterator<Item = usize>) {
+        let mut known = self.known();
+        numbers.for_each(|number| _ = known.deleted.entry(number).or_insert(at));
+    }
+
     /// Whether anything was changed that must not be kept as it was.
     pub fn has_changed(&self) -> bool {
         let known = self.known();

@@ -240,6 +240,13 @@ impl World {
     /// Whether everything is done that ever will be.
     pub fn is_over(&self) -> bool {
         self.state().is_over
+    /// The machine on which a command with this number is given: one whose process has not gone for good.
+    pub fn machine_of(&self, number: usize) -> usize {
+        let state = self.state();
+        let all = (0..state.lives.len()).map(|step| (number + step) % state.lives.len());
+        all.into_iter().find(|host| !state.lives[*host].is_gone).unwrap_or_default()
+    }
+
     }
 
     /// Waits until the running process is killed.

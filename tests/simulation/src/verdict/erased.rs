@@ -7,13 +7,13 @@ impl Verdict<'_> {
     /// Whether its conversation may have been erased by then.
     pub(super) fn may_be_erased(&self, question: &Question, by: u64) -> bool {
         let attempts = self.world.erasures.attempts();
-        attempts.iter().any(|attempt| attempt.key == question.inbound.key && attempt.began_at <= by)
+        attempts.iter().any(|attempt| attempt.is_at(question) && attempt.began_at <= by)
     }
 
     /// Whether it may have been parked, which its asker sees, and then erased with its conversation.
     pub(super) fn went_parked(&self, question: &Question) -> bool {
         let attempts = self.world.erasures.attempts();
-        let went = attempts.iter().any(|attempt| attempt.key == question.inbound.key && attempt.takes_parked);
+        let went = attempts.iter().any(|attempt| attempt.is_at(question) && attempt.takes_parked);
         went && (self.is_told(question) || self.is_refused(question))
     }
 
