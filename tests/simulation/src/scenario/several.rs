@@ -90,7 +90,7 @@ impl Scenario {
         let stops = stops.into_iter().zip(FIRST_OF_STOPS..);
         events.extend(stops.map(|((at, what), number)| Event { number, at, what }));
         events.sort_by_key(|event| event.at);
-        Scenario { seed, setting, events, calm_at }
+        Scenario { seed, setting, events, calm_at, aging: None }
     }
 }
 
