@@ -8,12 +8,13 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use fastrand::Rng;
 use pmk_host::store::{Place, Store};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::{
     random::{dice, one_of},
-    scenario::{Said, What},
+    scenario::{Said, Trouble, What},
     slack::{FIRST_OF_CONTACTS, Question, Slack},
     world::World,
 };
@@ -34,8 +35,8 @@ const LOOK_EVERY: u64 = 10 * MINUTE;
 /// Within this time the gateway has looked twice for what is old: the first time a conversation may be busy.
 const ERASES_WITHIN: u64 = 2 * HOUR + 5 * MINUTE;
 
-/// How long before conversations age everything has come to rest.
-const RESTS_FOR: u64 = HOUR;
+/// How long before conversations age something is asked that may still wait for somebody then.
+const ASKED_BEFORE: u64 = 40 * MINUTE;
 
 /// Storing a message takes no longer than this.
 const STORED_WITHIN: u64 = MINUTE;
@@ -50,6 +51,9 @@ const ARCHIVED: &str = "SELECT s.key, min(m.id), max(m.id) FROM session s JOIN m
 const WAITING: &str = "SELECT DISTINCT s.key FROM escalation e
      JOIN inbox i ON i.id = json_extract(e.marker, '$.askedBy') JOIN session s ON s.id = i.session_id
      WHERE e.closed_at IS NULL AND json_valid(e.marker)";
+/// The conversations in which something is neither answered nor parked so that its asker knows.
+const OPEN: &str = "SELECT DISTINCT s.key FROM inbox i JOIN session s ON s.id = i.session_id
+     WHERE i.message IS NOT NULL AND (i.parked_at IS NULL OR i.parked_told = 0)";
 
 /// What is planned in a world in which conversations age.
 #[derive(Clone, Debug)]
@@ -57,8 +61,10 @@ pub struct Aging {
     pub keep_days: u32,
     /// Whether the gateway knows that its clock is wrong, as it does by Slack's responses.
     pub tells_clock: bool,
-    /// By then everything has come to rest.
-    pub rests_at: u64,
+    /// From then on conversations grow old.
+    pub ages_at: u64,
+    /// What is asked just before that needs contacts: the model calls tools.
+    pub needs_contacts: bool,
     /// Then every conversation is asked once more.
     pub probed_at: u64,
     pub events: Vec<(u64, What)>,
@@ -87,7 +93,7 @@ pub fn of(seed: u64, events: &[(u64, What)], (calm_at, well_at): (u64, u64)) -> 
         }
     }
     let back: i64 = events.iter().chain(&all).map(|(_, what)| -set_by(what).min(0)).sum();
-    let ages_at = well_at + 2 * HOUR + RESTS_FOR;
+    let ages_at = well_at + 3 * HOUR;
     let limit = u64::from(keep_days) * DAY;
     // Where the clock is known to be ahead, nothing is erased.
     let idles = rng.u8(0..4) < if tells_clock { 3 } else { 2 };
@@ -98,12 +104,37 @@ pub fn of(seed: u64, events: &[(u64, What)], (calm_at, well_at): (u64, u64)) -> 
         all.push((ages_at, What::Clock { by }));
         ages_at
     };
+    let lately = one_of(&mut rng, &[None, Some(Trouble::NotDone), Some(Trouble::ModelCalls)]);
+    if let Some(kind) = lately {
+        let from = ages_at - ASKED_BEFORE;
+        // Slack takes nothing until after conversations are old.
+        let (until, percent) = if kind == Trouble::NotDone { (aged_at + HOUR, 100) } else { (from + 10 * MINUTE, 95) };
+        all.push((from, What::Trouble { kind, lasts: until - from, percent }));
+        for _ in 0..rng.usize(1..5) {
+            let said = Said { is_probe: false, ..one_of_those_asked(&mut rng, events) };
+            all.push((from + rng.u64(0..5 * MINUTE), What::Says(said)));
+        }
+    }
     let probed_at = aged_at + ERASES_WITHIN + 2 * LOOK_EVERY;
     all.extend(events.iter().filter_map(|(_, what)| match what {
         What::Says(said @ Said { is_probe: true, .. }) => Some((probed_at, What::Says(said.clone()))),
         _ => None,
     }));
-    Some(Aging { keep_days, tells_clock, rests_at: ages_at - RESTS_FOR, probed_at, events: all })
+    Some(Aging {
+        keep_days,
+        tells_clock,
+        ages_at,
+        needs_contacts: lately == Some(Trouble::ModelCalls),
+        probed_at,
+        events: all,
+    })
+}
+
+/// One of the questions that all conversations are asked when all is well.
+fn one_of_those_asked(rng: &mut Rng, events: &[(u64, What)]) -> Said {
+    let probes = events.iter().filter_map(|(_, what)| if let What::Says(said) = what { Some(said) } else { None });
+    let probes: Vec<&Said> = probes.filter(|said| said.is_probe).collect();
+    one_of(rng, &probes).clone()
 }
 
 /// By how much an event sets the clock, in milliseconds.
@@ -113,18 +144,27 @@ fn set_by(what: &What) -> i64 {
 
 /// What was seen of the store.
 #[derive(Default)]
-pub struct Seen(Mutex<Option<Look>>);
+pub struct Seen(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    last: Option<Look>,
+    /// When somebody was last seen to wait in a conversation.
+    waited: BTreeMap<String, u64>,
+}
 
 /// The store at one time.
 #[derive(Clone)]
 struct Look {
     at: u64,
     archived: BTreeMap<String, RangeInclusive<i64>>,
+    /// In which a contact's answer is awaited.
     waiting: BTreeSet<String>,
+    open: BTreeSet<String>,
 }
 
 impl Seen {
-    fn last(&self) -> MutexGuard<'_, Option<Look>> {
+    fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -137,11 +177,15 @@ pub async fn keep_watching(world: &World, slack: &Slack, place: &Place) -> ! {
         world.until(world.time() + LOOK_EVERY).await;
         let now = world.time();
         let Some(look) = look(place, now) else { continue };
-        let last = world.seen.last().replace(look.clone());
+        let last = {
+            let mut state = world.seen.state();
+            state.waited.extend(look.waiting.iter().chain(&look.open).map(|key| (key.clone(), now)));
+            state.last.replace(look.clone())
+        };
         if let Some(last) = last {
             judge_gone(world, slack, aging, (&last, &look));
         }
-        if now < aging.probed_at && begun.max(aging.rests_at) + ERASES_WITHIN < now {
+        if now < aging.probed_at && begun.max(aging.ages_at) + ERASES_WITHIN < now {
             judge_old(world, slack, aging, &look);
         }
     }
@@ -153,9 +197,10 @@ fn look(place: &Place, at: u64) -> Option<Look> {
     let mut archived = store.prepare(ARCHIVED).ok()?;
     let rows = archived.query_map([], |row| Ok((row.get(0)?, row.get(1)?..=row.get(2)?))).ok()?;
     let archived: BTreeMap<_, _> = rows.collect::<Result<_, _>>().ok()?;
-    let mut waiting = store.prepare(WAITING).ok()?;
-    let waiting = waiting.query_map([], |row| row.get(0)).ok()?.collect::<Result<_, _>>().ok()?;
-    Some(Look { at, archived, waiting })
+    let keys = |query: &str| -> Option<BTreeSet<String>> {
+        store.prepare(query).ok()?.query_map([], |row| row.get(0)).ok()?.collect::<Result<_, _>>().ok()
+    };
+    Some(Look { at, archived, waiting: keys(WAITING)?, open: keys(OPEN)? })
 }
 
 /// What is gone since the last look must have been old enough, and nobody may have waited for anything there.
@@ -187,17 +232,18 @@ fn judge_gone(world: &World, slack: &Slack, aging: &Aging, (last, now): (&Look, 
     }
 }
 
-/// What is old must be gone, except where a contact's answer is awaited.
+/// What is old must be gone, except where somebody has waited for something since the gateway began to look.
 fn judge_old(world: &World, slack: &Slack, aging: &Aging, look: &Look) {
     let looked_from = look.at - ERASES_WITHIN;
-    let newest = world.clocks(0..=aging.rests_at).max().unwrap_or_default();
+    let newest = world.clocks(0..=aging.ages_at - 1).max().unwrap_or_default();
     let is_old = world.clocks(looked_from..=look.at).all(|clock| clock - newest >= limit(aging));
     let is_ahead = aging.tells_clock && world.most_ahead(looked_from..=look.at) > CLOCK_ERROR;
     if !is_old || is_ahead {
         return;
     }
     let keys: BTreeSet<String> = slack.questions().iter().map(|question| question.inbound.key.to_string()).collect();
-    for key in keys.difference(&look.waiting) {
+    let waited = world.seen.state().waited.clone();
+    for key in keys.iter().filter(|key| waited.get(*key).is_none_or(|at| *at < looked_from)) {
         if look.archived.contains_key(key) {
             world.breach(format!("{key} is older than it is to be kept, and still there"));
         }

@@ -289,7 +289,7 @@ impl Scenario {
 
     fn of_one(seed: u64) -> Scenario {
         let mut rng = dice(seed, "scenario");
-        let setting = Setting::of(&mut rng, seed);
+        let mut setting = Setting::of(&mut rng, seed);
         let lasts = rng.u64(30_000..2 * HOURS);
         let mut events: Vec<(u64, What)> = Vec::new();
         let questions = rng.usize(4..40);
@@ -344,6 +344,9 @@ impl Scenario {
         }
         events.extend(erasing::of(seed, &events, calm_at));
         let aging = aging::of(seed, &events, (calm_at, calm_at + PROBED_AFTER));
+        if aging.as_ref().is_some_and(|aging| aging.needs_contacts) {
+            (setting.contacts, setting.tools) = (true, true);
+        }
         events.extend(aging.iter().flat_map(|aging| aging.events.clone()));
         Scenario { seed, setting, events: numbered(events), calm_at, aging }
     }
