@@ -314,12 +314,14 @@ fn is_refusal(error: &StoreError) -> bool {
 /// ahead or its machine stands still. Returns that it has not done what it was to do.
 fn fails(world: &World, place: &Place, error: &StoreError) -> bool {
     // The path differs between runs.
-    let why = World::why(&error.to_string()).replace(&place.name(), "STORE");
+    let why = error.to_string().replace(&place.name(), "STORE");
     world.say(|| format!("erasing fails: {why}"));
     let excuses = |what: &What| match what {
         What::Trouble { kind, .. } => matches!(kind, Trouble::DiskFull | Trouble::DiskBroken | Trouble::DiskUnread),
         What::Clock { .. } | What::Harm { harm: Harm::Stopped, .. } => matches!(error, StoreError::LeaseLost { .. }),
-        What::Harm { harm: Harm::OffDatabase, .. } | What::Statement { .. } => true,
+        What::Harm { harm: Harm::OffDatabase, .. } | What::Statement { .. } => {
+            matches!(error, StoreError::Away { .. } | StoreError::LeaseLost { .. })
+        }
         _ => false,
     };
     let now = world.time();
