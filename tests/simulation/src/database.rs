@@ -94,13 +94,14 @@ impl WorldsDatabase {
         self.rows("SELECT line FROM event ORDER BY id").into_iter().flatten().collect()
     }
 
-    /// Calls `see` with every value of every table, except texts of summaries.
-    pub fn all_values(&self, mut see: impl FnMut(&str, &str)) {
+    /// Calls `see` with every table and each of its values, and whether that is of a summary.
+    pub fn all_values(&self, mut see: impl FnMut(&str, &str, bool)) {
         let names = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1";
         for name in self.rows(names).into_iter().flatten() {
-            let kept = if name == "message" { "WHERE origin <> 'summary'" } else { "" };
-            for text in self.rows(&format!("SELECT * FROM {name} {kept}")).into_iter().flatten() {
-                see(&name, &text);
+            let is_of_summary = if name == "message" { "origin = 'summary'" } else { "false" };
+            for of_summary in [false, true] {
+                let rows = self.rows(&format!("SELECT * FROM {name} WHERE ({is_of_summary}) = {of_summary}"));
+                rows.iter().flatten().for_each(|text| see(&name, text, of_summary));
             }
         }
     }

@@ -2,11 +2,13 @@
 //! time, from one seed. The gateway's environment is simulated, and fails in every way and order that the seed
 //! determines.
 //!
-//! [`scenario`] plans what happens, [`deeds`] what people do besides asking, and [`erasing`] what operators erase;
+//! [`scenario`] plans what happens, [`deeds`] what people do besides asking, [`erasing`] what operators erase, and
+//! [`aging`] what is erased for its age;
 //! [`run()`] executes it: one [`life`] of a gateway after the other, between [`slack`] and a [`model`], on a [`disk`]
 //! that fails, in a [`world`] that determines the time, the current trouble and when the process is killed; [`damage`]
 //! is done between two lives. At the end there is a [`verdict`]. [`shrink()`] minimises a failing case.
 
+mod aging;
 #[path = "../../../host/policy/tests/policies/component.rs"]
 mod component;
 mod course;

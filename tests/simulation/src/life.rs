@@ -27,6 +27,7 @@ use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    aging,
     damage::{self, Written},
     erasing,
     model::WorldsModel,
@@ -178,6 +179,7 @@ async fn serve(site: &Site<'_>) -> Result<End, Failure> {
                 done = async { tokio::try_join!(run(&gateway, presence.as_deref(), &stop), conducted) } => done,
                 never = swap(world, policies, &services, chosen_at) => never,
                 never = erasing::keep_erasing(world, slack, place) => never,
+                never = aging::keep_watching(world, slack, place) => never,
             }
         } => ran.map(|((), is_over)| is_over),
     };
@@ -236,8 +238,8 @@ async fn conduct(world: &World, slack: &Slack, store: &Store, stop: &Cancellatio
     let is_asked = |event: &&Event| matches!(event.what, What::Restart) && event.number % world.hosts() == world.host();
     let next = world.scenario.events.iter().filter(is_asked).map(|event| event.at).find(|&at| at > begun);
     let watch = async {
-        world.until(world.scenario.calm_at).await;
-        let since = world.time().max(world.scenario.calm_at);
+        world.until(world.scenario.ends_at()).await;
+        let since = world.time().max(world.scenario.ends_at());
         loop {
             let open = what_is_open(slack, store).await;
             world.rests(open.is_none());

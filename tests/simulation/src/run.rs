@@ -17,7 +17,7 @@ use crate::{
     life::Site,
     panics,
     policies::Policies,
-    scenario::{Scenario, Setting},
+    scenario::Scenario,
     slack::Slack,
     verdict::{self, Outcome},
     wire::Wire,
@@ -52,7 +52,7 @@ pub fn run(policies: &Policies, hosts: Hosts, seed: u64, keep: Option<&BTreeSet<
         }
     }
     let homes: Vec<TempDir> = (0..hosts.count).map(|_| tempfile::tempdir_in(memory()).expect("a folder")).collect();
-    homes.iter().for_each(|home| furnish(home.path(), &scenario.setting));
+    homes.iter().for_each(|home| furnish(home.path(), &scenario));
     let database = (hosts.count > 1).then(|| WorldsDatabase::new(hosts.fence));
     let wires: Vec<Arc<Wire>> =
         database.iter().flat_map(|database| homes.iter().map(|_| Wire::to(&database.socket()))).collect();
@@ -88,7 +88,7 @@ fn memory() -> PathBuf {
     if shared.is_dir() { shared.to_owned() } else { std::env::temp_dir() }
 }
 
-fn furnish(home: &Path, setting: &Setting) {
+fn furnish(home: &Path, Scenario { setting, aging, .. }: &Scenario) {
     let mut config = json!({
         "version": 1,
         "language": setting.language,
@@ -102,6 +102,9 @@ fn furnish(home: &Path, setting: &Setting) {
             "control": "as-it-is",
             "arms": [{"name": "as-it-is"}, {"name": "other", "policy": {"files": ["other.wasm"]}}],
         });
+    }
+    if let Some(aging) = aging {
+        config["sessions"] = json!({"keepDays": aging.keep_days});
     }
     if setting.admins {
         config["admins"] = json!(["UADMIN"]);

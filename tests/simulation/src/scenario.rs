@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use fastrand::Rng;
 
 use crate::{
+    aging::{self, Aging},
     deeds::{self, Deed},
     erasing::{self, Wanted},
     random::{dice, one_of},
@@ -25,6 +26,8 @@ pub struct Scenario {
     pub events: Vec<Event>,
     /// The end of all trouble, in milliseconds of the world's time.
     pub calm_at: u64,
+    /// What is planned for conversations to age, if they do.
+    pub aging: Option<Aging>,
 }
 
 /// The settings of a world, which do not change while it runs.
@@ -270,18 +273,23 @@ const HOURS: u64 = 60 * 60 * 1_000;
 impl Scenario {
     /// The plan of a seed for this many hosts; if numbers are given, only with those events.
     pub fn of(seed: u64, hosts: usize, keep: Option<&BTreeSet<usize>>) -> Scenario {
-        let Scenario { seed, setting, mut events, calm_at } = match hosts {
+        let Scenario { seed, setting, mut events, calm_at, aging } = match hosts {
             0 | 1 => Scenario::of_one(seed),
             several => Scenario::of_several(seed, several),
         };
         events.retain(|event| keep.is_none_or(|keep| keep.contains(&event.number)));
         events.sort_by_key(|event| event.at);
-        Scenario { seed, setting, events, calm_at }
+        Scenario { seed, setting, events, calm_at, aging }
+    }
+
+    /// When nothing is planned any more that has to come to rest.
+    pub fn ends_at(&self) -> u64 {
+        self.aging.as_ref().map_or(self.calm_at, |aging| aging.probed_at)
     }
 
     fn of_one(seed: u64) -> Scenario {
         let mut rng = dice(seed, "scenario");
-        let setting = Setting::of(&mut rng, seed);
+        let mut setting = Setting::of(&mut rng, seed);
         let lasts = rng.u64(30_000..2 * HOURS);
         let mut events: Vec<(u64, What)> = Vec::new();
         let questions = rng.usize(4..40);
@@ -335,7 +343,12 @@ impl Scenario {
             events.extend(amid_fetching(seed, &events, calm_at));
         }
         events.extend(erasing::of(seed, &events, calm_at));
-        Scenario { seed, setting, events: numbered(events), calm_at }
+        let aging = aging::of(seed, &events, (calm_at, calm_at + PROBED_AFTER));
+        if aging.as_ref().is_some_and(|aging| aging.needs_contacts) {
+            (setting.contacts, setting.tools) = (true, true);
+        }
+        events.extend(aging.iter().flat_map(|aging| aging.events.clone()));
+        Scenario { seed, setting, events: numbered(events), calm_at, aging }
     }
 }
 

@@ -10,6 +10,7 @@ use std::{
 
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream::FuturesUnordered};
+use jiff::SignedDuration;
 use pmk_host::{
     chat::{Accepted, Attachments, Connection, FileSkipReason, Inbound, ReplyTo},
     front::{BackfillRequest, Delivery, Fetched, Front, FrontError, Intake, Kind, Lookup, Past, Progress},
@@ -477,6 +478,11 @@ impl Front for Slack {
         self.state().sockets.closed(self.world.host(), self.world.time());
         while under_way.next().await.is_some() {}
         Ok(())
+    }
+
+    fn clock_ahead(&self) -> Option<SignedDuration> {
+        let tells = self.world.scenario.aging.as_ref().is_some_and(|aging| aging.tells_clock);
+        tells.then(|| SignedDuration::from_millis(self.world.is_ahead_by(self.world.time())))
     }
 
     fn connection(&self) -> Option<Connection> {

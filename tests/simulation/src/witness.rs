@@ -88,6 +88,8 @@ struct Known {
     erased: Since<String>,
     /// Those of them whose receipts are erased, too: nothing may hold them.
     erased_whole: BTreeSet<String>,
+    /// Questions that are the first of their conversations, because everything before them was erased.
+    first: BTreeSet<usize>,
     /// The calls that the model gave a long answer, of several messages.
     long: BTreeSet<u64>,
     /// Questions that may have been answered.
@@ -241,6 +243,17 @@ impl Witness {
         self.known().erased_whole.extend(names);
     }
 
+    /// These questions were erased, and what answered them was not: as if they were deleted once they were answered.
+    pub fn erased_messages(&self, at: u64, numbers: impl Iterator<Item = usize>) {
+        let mut known = self.known();
+        numbers.for_each(|number| _ = known.deleted.entry(number).or_insert(at));
+    }
+
+    /// A question will be the first one in its conversation, in which everything was erased.
+    pub fn begins_anew(&self, number: usize) {
+        self.known().first.insert(number);
+    }
+
     /// Whether anything was changed that must not be kept as it was.
     pub fn has_changed(&self) -> bool {
         let known = self.known();
@@ -302,6 +315,10 @@ impl Witness {
             if let Some(name) = shown.find(|name| is_known(&known.erased, name, by)) {
                 return Some(format!("shows {name}, which was erased with its conversation"));
             }
+        }
+        let is_summary = |message: &Arc<Message>| message.origin == Origin::Summary;
+        if asked.iter().any(|number| known.first.contains(number)) && messages.iter().any(is_summary) {
+            return Some("shows a summary of a conversation that was erased".to_owned());
         }
         let nothing_changed = known.edited.is_empty() && known.deleted.is_empty() && known.stopped_in_time.is_empty();
         if nothing_changed && known.answers_deleted.is_empty() {

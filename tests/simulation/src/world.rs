@@ -11,6 +11,7 @@ use fastrand::Rng;
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
+    aging::Seen,
     disk::{Doing, Verdict},
     erasing::Erasures,
     random::dice,
@@ -34,6 +35,8 @@ pub struct World {
     pub witness: Witness,
     /// What has been done about what is to be erased.
     pub erasures: Erasures,
+    /// What was seen of conversations that age.
+    pub seen: Seen,
 }
 
 /// A process, from the world's view.
@@ -91,8 +94,8 @@ impl World {
         let state = State { lives: vec![Life::default(); hosts], ..State::default() };
         let host = |number| Host { killed: Notify::new(), wire: wires.get(number).cloned() };
         let hosts = (0..hosts).map(host).collect();
-        let (witness, erasures) = (Witness::default(), Erasures::default());
-        World { scenario, state: Mutex::new(state), hosts, is_loud, witness, erasures }
+        let (witness, erasures, seen) = (Witness::default(), Erasures::default(), Seen::default());
+        World { scenario, state: Mutex::new(state), hosts, is_loud, witness, erasures, seen }
     }
 
     /// Notes what damage has left of a line of the ledger.
@@ -136,7 +139,7 @@ impl World {
         self.clock_of(self.host(), self.time())
     }
 
-    fn clock_of(&self, host: usize, now: u64) -> i64 {
+    pub fn clock_of(&self, host: usize, now: u64) -> i64 {
         let events = self.scenario.events.iter().filter(|event| event.at <= now);
         let set: i64 = events.map(|event| if let What::Clock { by } = event.what { by } else { 0 }).sum();
         let wrong = self.scenario.setting.wrong_clocks.get(host).copied().unwrap_or(0);
@@ -235,6 +238,13 @@ impl World {
         }
         (state.lives[host].is_gone, state.lives[host].rests) = (true, true);
         true
+    }
+
+    /// The machine on which a command with this number is given: one whose process has not gone for good.
+    pub fn machine_of(&self, number: usize) -> usize {
+        let state = self.state();
+        let all = (0..state.lives.len()).map(|step| (number + step) % state.lives.len());
+        all.into_iter().find(|host| !state.lives[*host].is_gone).unwrap_or_default()
     }
 
     /// Whether everything is done that ever will be.

@@ -41,8 +41,8 @@ fn whole_by_now(policies: &Policies, hosts: Hosts, seed: u64, keep: Option<&BTre
 #[test]
 fn the_same_seed_is_the_same_world_twice() {
     let policies = Policies::load();
-    // In the last three, conversations are erased.
-    for seed in (1..=12).chain(2_104..=2_106) {
+    // In the next three, conversations are erased, and in the last two for their age.
+    for seed in (1..=12).chain(2_104..=2_106).chain(2_310..=2_311) {
         let [first, second] = [(); 2].map(|()| run(&policies, Hosts::ONE, seed, None, false));
         assert!(!first.ledger.is_empty());
         assert_eq!(first.ledger, second.ledger, "seed {seed}");
@@ -121,9 +121,9 @@ fn a_world_of_several_hosts_that_once_went_wrong() {
 #[test]
 fn the_same_seed_is_the_same_world_of_several_hosts_twice() {
     let policies = Policies::load();
-    // In one a case was opened by the clock of the machine, in one a host is killed amid a statement, and in the last of
-    // each, workers that another host had held up went on in the order of a hash map.
-    for (hosts, seeds) in several().into_iter().zip([[7, 4_003], [42, 3_001]]) {
+    // In one a case was opened by the clock of the machine, in one a host is killed amid a statement, and in the second of
+    // each, workers that another host had held up went on in the order of a hash map. In the last, conversations are erased.
+    for (hosts, seeds) in several().into_iter().zip([[7, 4_003, 5_002], [42, 3_001, 5_002]]) {
         for seed in seeds {
             let [first, second] = [(); 2].map(|()| run(&policies, hosts, seed, None, false));
             assert!(!first.ledger.is_empty());

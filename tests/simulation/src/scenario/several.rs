@@ -4,7 +4,7 @@
 use fastrand::Rng;
 
 use super::{
-    Event, Harm, Overflow, Point, Said, Scenario, Setting, Trouble, What, calm_after, deeds, numbered, probes,
+    Event, Harm, Overflow, Point, Said, Scenario, Setting, Trouble, What, calm_after, deeds, erasing, numbered, probes,
 };
 use crate::{
     random::{dice, one_of},
@@ -85,11 +85,12 @@ impl Scenario {
         // When a swap takes effect differs between hosts.
         let deeds = deeds::of(seed, &events, calm_at).into_iter().filter(|(_, what)| !matches!(what, What::Swap(_)));
         events.extend(deeds);
+        events.extend(erasing::of_several(seed, &events, calm_at));
         let mut events = numbered(events);
         let stops = stops.into_iter().zip(FIRST_OF_STOPS..);
         events.extend(stops.map(|((at, what), number)| Event { number, at, what }));
         events.sort_by_key(|event| event.at);
-        Scenario { seed, setting, events, calm_at }
+        Scenario { seed, setting, events, calm_at, aging: None }
     }
 }
 

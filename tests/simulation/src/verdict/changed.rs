@@ -160,18 +160,26 @@ pub(super) fn asks_again(news: &News) -> bool {
     }
 }
 
-/// The texts that were deleted or edited away and are still in a database, in any table, including the columns of search
-/// terms.
+/// The texts that were deleted, erased or edited away and are still in a database, in any table, including the columns of
+/// search terms.
 pub(super) fn left_in_database(witness: &Witness, database: &WorldsDatabase) -> Vec<String> {
     if !witness.has_changed() {
         return vec![];
     }
     let mut left = Vec::new();
-    database.all_values(|table, value| {
+    database.all_values(|table, value, is_of_summary| {
+        left.extend(erased(witness, value, table));
+        let mut terms = value.split(|c: char| c == ',' || c == '{' || c == '}' || c == '"' || c.is_whitespace());
+        if let Some(name) = terms.clone().find_map(|term| witness.erased_term(term)) {
+            left.push(format!("{name} was erased, and is found by `{table}`"));
+        }
+        // Summaries are exempt, unless their whole conversation was erased.
+        if is_of_summary {
+            return;
+        }
         if let Some(what) = witness.gone_in(value) {
             left.push(format!("{what} in the table `{table}`"));
         }
-        let mut terms = value.split(|c: char| c == ',' || c == '{' || c == '}' || c == '"' || c.is_whitespace());
         if let Some(what) = terms.find_map(|term| witness.gone_term(term)) {
             left.push(format!("{what} was deleted, and is found by `{table}`"));
         }
@@ -179,6 +187,11 @@ pub(super) fn left_in_database(witness: &Witness, database: &WorldsDatabase) -> 
     left.sort();
     left.dedup();
     left
+}
+
+/// What a value of a table holds although it was erased with its conversation, if anything.
+fn erased(witness: &Witness, value: &str, table: &str) -> Option<String> {
+    witness.erased_in(value).map(|name| format!("{name} was erased, and is in the table `{table}`"))
 }
 
 /// The same for a store in a file, in any table or index.
@@ -192,19 +205,18 @@ pub(super) fn left_in_file(witness: &Witness, store: &Path) -> Vec<String> {
     let tables: Vec<String> =
         statement.query_map([], |row| row.get(0)).expect("readable").map(|name| name.expect("a name")).collect();
     let mut left = Vec::new();
-    let erased = |value: &str, table: &str| {
-        witness.erased_in(value).map(|name| format!("{name} was erased, and is in the table `{table}`"))
-    };
     for table in tables {
         // Summaries are exempt,
         let kept = if table == "message" { "WHERE origin <> 'summary'" } else { "" };
         each_value(&store, &format!("SELECT * FROM {table} {kept}"), |value| {
             left.extend(witness.gone_in(value).map(|what| format!("{what} in the table `{table}`")));
-            left.extend(erased(value, &table));
+            left.extend(erased(witness, value, &table));
         });
     }
     // unless their whole conversation was erased.
-    each_value(&store, "SELECT * FROM message WHERE origin = 'summary'", |value| left.extend(erased(value, "message")));
+    each_value(&store, "SELECT * FROM message WHERE origin = 'summary'", |value| {
+        left.extend(erased(witness, value, "message"));
+    });
     store.execute_batch("CREATE VIRTUAL TABLE temp.words USING fts5vocab('main', 'said', 'row')").expect("an index");
     let mut statement = store.prepare("SELECT term FROM temp.words").expect("readable");
     let mut rows = statement.query([]).expect("readable");
