@@ -432,7 +432,7 @@ async fn every_question_was_refused_where_the_window_was_smaller_than_the_room_f
     assert_eq!(rooms, [8_192, 1_500, 8_192, 1_500, 1_500]);
     let too_long = asked(&"預算".repeat(2_500));
     let error = client.ask(&too_long, &Meter::default()).await.expect_err("too long beside any answer");
-    assert_eq!((error.class(), server.requests().len()), ("context_overflow", 6));
+    assert_eq!((error.class.name(), server.requests().len()), ("context_overflow", 6));
 }
 
 #[tokio::test]
