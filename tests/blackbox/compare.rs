@@ -315,7 +315,7 @@ fn a_policy_that_was_always_refused_was_said_not_to_differ_and_not_why() {
     let (page, json) = (home.path().join("report.html"), home.path().join("report.json"));
     let english = [
         r"; `test` was refused in [1-9]\d* of \d+ decisions; `standard` decided [1-9]\d* of these\n",
-        r"\nnot used: `test` in `prune`, [1-9]\d* times, first in turn \d+ of `[^`]+`: guard rule 1: ",
+        r"\nnot used: `test` in `prune`, [1-9]\d*×, first in turn \d+ of `[^`]+`: guard rule 1: ",
     ];
     let chinese = [
         r"；`test` 在 \d+ 次決定中被拒絕 [1-9]\d* 次；其中 [1-9]\d* 次由 `standard` 決定\n",

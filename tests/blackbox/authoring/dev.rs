@@ -148,7 +148,7 @@ fn conversations_that_a_layer_below_decided_were_shown_as_the_policys() {
     fs::write(project.path("mine/source.wasm"), broken::tears().build()).expect("a component");
     let shown = project.once(COPY).stdout;
     let told = "\nnot used  in 1 of 1 conversation of `histories`: a layer below decided\n  parts";
-    assert!(shown.contains(told) && shown.contains(" times, first in turn "), "{shown}");
+    assert!(shown.contains(told) && shown.contains("×, first in turn "), "{shown}");
     let shown = project.once_in_chinese(COPY);
     assert!(shown.contains("裡有 1 個由下面的層決定\n") && shown.contains(" 次，第一次在第 "), "{shown}");
     let document = finish(project.command(COPY, &["--once", "--json"]), "").json();

@@ -116,7 +116,7 @@ impl Report {
                 let Fault { decision, count, conversation, turn, .. } = fault;
                 let (name, why) = (policy.shown(&fault.policy), fault.why());
                 told.push(translated(format!(
-                    "not used: `{name}` in `{decision}`, {count} times, first in turn {turn} of `{conversation}`: {why}"
+                    "not used: `{name}` in `{decision}`, {count}×, first in turn {turn} of `{conversation}`: {why}"
                 )));
             }
             if let Some(more) = reasons.len().checked_sub(MAX_FAULTS).filter(|&more| more > 0) {

@@ -112,7 +112,7 @@ fn passed_over(page: &mut Page, tried: &Tried, told: &Told, language: Language) 
     for PassedOver { session, reasons, .. } in conversations.iter().take(MAX_TOLD) {
         for reason in reasons.iter().take(MAX_REASONS) {
             let (count, turn, why) = (reason.count, reason.turn, reason.why());
-            let said = page.translated(&format!("{count} times, first in turn {turn}: {why}"));
+            let said = page.translated(&format!("{count}×, first in turn {turn}: {why}"));
             page.text(&format!("  {}{}{said}\n", one_line(session, 60), colon(language)));
         }
     }
