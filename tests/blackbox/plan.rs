@@ -446,7 +446,7 @@ fn of_several_layers_that_were_refused_only_the_top_one_was_told() {
     assert!(guard[1].starts_with("guard     rejected `test`: guard rule 1: only a part of the turn"), "{page}");
     assert!(page.contains("\ndecided   by standard\n"), "{page}");
     let document = home.run(&[&["--json"], &arguments[..]].concat(), "").ok().json();
-    let asked = document["asked"].as_array().expect("the layers that were asked");
+    let asked = document["layers"].as_array().expect("the layers that were asked");
     let told = |at: usize| (&asked[at]["name"], &asked[at]["outcome"], &asked[at]["rule"]);
     assert_eq!(asked.len(), 3, "{document:#}");
     assert_eq!(told(0), (&json!("tes"), &json!("failed"), &json!(8)));

@@ -272,7 +272,7 @@ impl Decided {
             "compact": compacted(recorded, applied),
             "tokens": {"before": applied.tokens_before, "after": applied.tokens_after, "limit": limit},
             "guard": {"verdict": verdict.name(), "rules": verdict.rules()},
-            "asked": records.iter().map(asked).collect::<Vec<_>>(),
+            "layers": records.iter().map(asked).collect::<Vec<_>>(),
             "cost": {
                 "us": record.map_or(0, |record| record.us),
                 "fuel": record.map_or(0, |record| record.fuel),
