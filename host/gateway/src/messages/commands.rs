@@ -87,20 +87,25 @@ impl Messages {
         self.text("policy-layer", [("name", name.into()), ("digest", digest.into()), ("decides", decides.into())])
     }
 
-    /// A decision for which a policy is skipped at present, and why.
-    pub fn suspension(&self, Suspension { policy, decision, left, reason }: &Suspension) -> String {
+    /// A decision for which a policy is skipped at present, and why. The reason is for operators only: a policy may
+    /// quote a conversation in it.
+    pub fn suspension(&self, suspension: &Suspension) -> String {
+        let reason = code(&self.error(&suspension.reason));
+        self.text("suspension", [("skipped", self.skipped(suspension).into()), ("reason", reason.into())])
+    }
+
+    /// The same in the list of the policies, which everybody may read: without the reason.
+    pub fn policy_suspension(&self, suspension: &Suspension) -> String {
+        self.text("policy-suspension", [("skipped", self.skipped(suspension).into())])
+    }
+
+    fn skipped(&self, Suspension { policy, decision, left, .. }: &Suspension) -> String {
         let filled = [
             ("policy", code(&policy.to_string()).into()),
             ("decision", code(decision.name()).into()),
             ("left", (*left).into()),
-            ("reason", code(&self.error(reason)).into()),
         ];
-        self.text("suspension", filled)
-    }
-
-    /// The same, in the list of the policies.
-    pub fn policy_suspension(&self, suspension: &Suspension) -> String {
-        self.text("policy-suspension", [("suspension", self.suspension(suspension).into())])
+        self.text("skipped", filled)
     }
 
     /// The policies are those of an arm.

@@ -62,12 +62,13 @@ window-group = - { $tokens } tokens in { $messages ->
 }
 policies = :clipboard: Who decides, in order:
 policy-layer = - { $name } ({ $digest }): { $decides }
-policy-suspension = - :warning: { $suspension }
-suspension = { $policy } is suspended: the next one decides { $decision }; it is tried again { $left ->
+policy-suspension = - :warning: { $skipped }
+suspension = { $skipped }; its last failure: { $reason }
+skipped = { $policy } is suspended: the next one decides { $decision }; it is tried again { $left ->
     [0] at the next decision
     [one] after one more decision
    *[other] after { $left } more decisions
-}; its last failure: { $reason }
+}
 policy-of-arm = - as arm { $arm } of experiment { $experiment }
 
 status = :gear: How the gateway is set up

@@ -50,11 +50,12 @@ window-group = - { $messages } 則訊息，{ $tokens } token：{ $origin ->
 }
 policies = :clipboard: 由誰決定，依序詢問：
 policy-layer = - { $name }（{ $digest }）：{ $decides }
-policy-suspension = - :warning: { $suspension }
-suspension = { $policy } 暫停：{ $decision } 由下一層決定；{ $left ->
+policy-suspension = - :warning: { $skipped }
+suspension = { $skipped }；最近一次失敗：{ $reason }
+skipped = { $policy } 暫停：{ $decision } 由下一層決定；{ $left ->
     [0] 下次決定時重試
    *[other] 再 { $left } 次決定後重試
-}；最近一次失敗：{ $reason }
+}
 policy-of-arm = - 屬於實驗 { $experiment } 的實驗組 { $arm }
 
 status = :gear: 目前的設定
