@@ -344,6 +344,21 @@ fn a_policy_that_was_always_refused_was_said_not_to_differ_and_not_why() {
     assert!(torn["conversation"].is_string() && torn["turn"].as_u64() > Some(1), "{torn:#}");
 }
 
+/// Once, the same name was said to have been refused and to have decided instead.
+#[test]
+fn another_build_of_the_standard_policy_was_told_by_the_name_of_the_embedded_one() {
+    let (home, folder) = (Home::new(), chats(20..22));
+    let name = "(call $name (local.get $description) (i32.const 64) (i32.const 8)) \
+                (call $version (local.get $description) (i32.const 8) (i32.const 3))";
+    let other = Component::pruning("unreachable").data("standard").export("describe", name);
+    let other = text(&home.write("other.wasm", other.build()));
+    let mut command = home.command(&["compare", "--policy", "strict", "--policy", &other, "--histories"]);
+    command.arg(folder.path());
+    let shown = finish(command, "").ok().stdout;
+    let told = r"; `standard` failed in [1-9]\d* of \d+ decisions; `standard \d\S* [0-9a-f]{8}` decided ";
+    assert!(Regex::new(told).expect("a pattern").is_match(&shown), "{shown}");
+}
+
 #[test]
 fn what_is_counted_adds_up() {
     let document = &compared().document;

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, btree_map::Entry};
 
 use pmk_core::text;
-use pmk_policy::{DecidedBy, Outcome, Record};
+use pmk_policy::{DecidedBy, Identity, Outcome, Record, Stack};
 use serde::Serialize;
 
 /// The most distinct reasons of one conversation, and the most characters of one: what a policy says in a panic may
@@ -18,7 +18,7 @@ const OTHERS: &str = "other reasons";
 /// A reason, and how often it was the same, apart from its numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fault {
-    /// The layer.
+    /// The layer, by a name that no other of the policy has.
     pub policy: String,
     pub decision: &'static str,
     /// The guard's rule; `None` if the policy failed.
@@ -49,8 +49,8 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Adds a decision made in this turn of the only conversation, counted from 0.
-    pub(super) fn note(&mut self, records: &[Record], decided_by: &DecidedBy, turn: usize) {
+    /// Adds a decision of these layers made in this turn of the only conversation, counted from 0.
+    pub(super) fn note(&mut self, stack: &Stack, records: &[Record], decided_by: &DecidedBy, turn: usize) {
         let mut is_passed_on = false;
         for record in records {
             let (rule, reason) = match &record.outcome {
@@ -61,7 +61,7 @@ impl Faults {
             is_passed_on = true;
             let reason = text::shortened(&text::one_line(reason), REASON_CHARS).into_owned();
             self.count(Fault {
-                policy: record.policy.name.clone(),
+                policy: name_of(&record.policy, stack),
                 decision: record.decision.name(),
                 rule,
                 reason,
@@ -71,7 +71,11 @@ impl Faults {
             });
         }
         if is_passed_on {
-            *self.deciders.entry(decided_by.name().to_owned()).or_default() += 1;
+            let decider = match decided_by {
+                DecidedBy::Policy(layer) => name_of(layer, stack),
+                DecidedBy::Floor => decided_by.name().to_owned(),
+            };
+            *self.deciders.entry(decider).or_default() += 1;
         }
     }
 
@@ -137,6 +141,15 @@ impl Fault {
             Some(rule) => format!("guard rule {rule}: {}", self.reason),
             None => self.reason.clone(),
         }
+    }
+}
+
+/// The embedded policy may be below another build of itself: it is then told by its digest as well.
+fn name_of(layer: &Identity, stack: &Stack) -> String {
+    let mut layers = stack.layers().map(|layer| layer.policy.identity());
+    match layers.find(|upper| upper.name == layer.name).is_some_and(|upper| upper != layer) {
+        true => format!("{layer} {:.8}", layer.sha256),
+        false => layer.name.clone(),
     }
 }
 

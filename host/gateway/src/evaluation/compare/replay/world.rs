@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use pmk_core::{Block, CapVerdict, Entry, Message, Origin, Transcript, tokens};
 use pmk_models::{Answer, ErrorClass, Model, ModelError, Request, Stop, Usage};
-use pmk_policy::{DecidedBy, IncomingInput, Outcome as Asked, OverflowInput, PruneDecision, PruneInput, Record, Rung};
+use pmk_policy::{
+    DecidedBy, IncomingInput, Outcome as Asked, OverflowInput, PruneDecision, PruneInput, Record, Rung, Stack,
+};
 
 use super::{Arm, Call, Seen, Setup};
 use crate::{
@@ -78,7 +80,7 @@ impl<'a> World<'a> {
     /// Asks how much of a content to keep.
     pub fn cap(&self, incoming: IncomingInput) -> CapVerdict {
         let decision = self.arm.stack.cap(incoming);
-        self.seen().decided(&decision.records, &decision.decided_by);
+        self.seen().decided(&self.arm.stack, &decision.records, &decision.decided_by);
         decision.verdict
     }
 }
@@ -110,20 +112,20 @@ impl Ports for World<'_> {
     async fn prune(&self, transcript: &Arc<Transcript>, input: PruneInput, _is_first: bool) -> PruneDecision {
         let decision = self.arm.stack.prune(transcript, input);
         let mut seen = self.seen();
-        seen.decided(&decision.records, &decision.decided_by);
+        seen.decided(&self.arm.stack, &decision.records, &decision.decided_by);
         seen.tally.overflows_predicted += u64::from(decision.applied.tokens_before > input.limit);
         decision
     }
 
     async fn choose_rung(&self, input: OverflowInput) -> Rung {
         let decision = self.arm.stack.recover(input);
-        self.seen().decided(&decision.records, &decision.decided_by);
+        self.seen().decided(&self.arm.stack, &decision.records, &decision.decided_by);
         decision.rung
     }
 
     async fn summarize(&self, transcript: &Arc<Transcript>, most_tokens: u32) -> String {
         let decision = self.arm.stack.summarize(transcript, most_tokens);
-        self.seen().decided(&decision.records, &decision.decided_by);
+        self.seen().decided(&self.arm.stack, &decision.records, &decision.decided_by);
         decision.text
     }
 
@@ -156,7 +158,7 @@ impl Ports for World<'_> {
         let part = Arc::new(Transcript::new(part.to_vec(), part.len(), ""));
         let most = u32::try_from(material.allowed()).unwrap_or(u32::MAX);
         let decision = self.arm.stack.summarize(&part, most);
-        self.seen().decided(&decision.records, &decision.decided_by);
+        self.seen().decided(&self.arm.stack, &decision.records, &decision.decided_by);
         match decision.text.trim() {
             "" => Err(ModelError::new(ErrorClass::Other, "the policies summarize nothing")),
             text => {
@@ -222,8 +224,8 @@ impl Seen {
     }
 
     /// Counts a decision and its outcomes.
-    fn decided(&mut self, records: &[Record], decided_by: &DecidedBy) {
-        self.faults.note(records, decided_by, self.turn);
+    fn decided(&mut self, stack: &Stack, records: &[Record], decided_by: &DecidedBy) {
+        self.faults.note(stack, records, decided_by, self.turn);
         let Seen { tally, times, .. } = self;
         tally.decisions += 1;
         tally.fuel += records.iter().map(|record| record.fuel).sum::<u64>();
