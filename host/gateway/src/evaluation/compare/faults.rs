@@ -7,8 +7,8 @@ use pmk_core::text;
 use pmk_policy::{DecidedBy, Identity, Outcome, Record, Stack};
 use serde::Serialize;
 
-/// The most distinct reasons of one conversation, and the most characters of one: what a policy says in a panic may
-/// differ every time.
+/// The most distinct reasons, of one conversation and of all, and the most characters of one: what a policy says in a
+/// panic may differ every time.
 const MOST_REASONS: usize = 20;
 const REASON_CHARS: usize = 300;
 
@@ -86,7 +86,7 @@ impl Faults {
         let (key, reason) =
             if is_one_too_many { (key_of(OTHERS), OTHERS.to_owned()) } else { (own, fault.reason.clone()) };
         match self.reasons.entry(key) {
-            Entry::Occupied(mut known) => known.get_mut().count += 1,
+            Entry::Occupied(mut known) => known.get_mut().count += fault.count,
             Entry::Vacant(new) => {
                 new.insert(Fault { reason, ..fault });
             }
@@ -95,13 +95,8 @@ impl Faults {
 
     /// Adds those of a conversation. The first that has a reason is its example.
     pub fn add(&mut self, of_one: &Faults, conversation: &str) {
-        for (key, fault) in &of_one.reasons {
-            match self.reasons.entry(key.clone()) {
-                Entry::Occupied(mut known) => known.get_mut().count += fault.count,
-                Entry::Vacant(new) => {
-                    new.insert(Fault { conversation: conversation.to_owned(), ..fault.clone() });
-                }
-            }
+        for fault in of_one.reasons.values() {
+            self.count(Fault { conversation: conversation.to_owned(), ..fault.clone() });
         }
         for (decider, count) in &of_one.deciders {
             *self.deciders.entry(decider.clone()).or_default() += count;
@@ -209,5 +204,22 @@ mod tests {
         assert_eq!(faults.reasons().len(), MOST_REASONS + 1);
         assert_eq!(faults.reasons()[0].reason, OTHERS);
         assert_eq!(faults.by_layer()["naughty"], Counts { failed: 0, refused: 100 });
+    }
+
+    /// Regression: each of thousands of conversations could add reasons of its own to the report.
+    #[test]
+    fn reasons_that_differ_in_every_conversation_were_all_kept() {
+        let mut all = Faults::default();
+        for number in 0..100 {
+            let mut of_one = Faults::default();
+            of_one.count(fault(&"a".repeat(number), 1));
+            of_one.count(fault(&"a".repeat(number), 2));
+            all.add(&of_one, &format!("conversation {number}"));
+        }
+        assert_eq!(all.reasons().len(), MOST_REASONS + 1);
+        let others = all.reasons()[0];
+        assert_eq!((others.reason.as_str(), others.count), (OTHERS, 160));
+        assert_eq!(others.conversation, "conversation 20");
+        assert_eq!(all.by_layer()["naughty"], Counts { failed: 0, refused: 200 });
     }
 }
