@@ -6,7 +6,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use pmk_policy::{ConfiguredSettings, Identity, Layer, Stack};
+use pmk_policy::{ConfiguredSettings, Identity, Layer, Stack, Suspension};
 use pmk_system::error::Failure;
 use tokio::time::Instant;
 
@@ -22,6 +22,8 @@ use crate::{
 
 /// How often the database is checked for a choice made elsewhere.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How often other hosts are told for how many more decisions a policy is suspended: every decision counts down.
+const COUNT_EVERY: Duration = Duration::from_secs(10);
 /// How long to wait for other hosts to report the outcome of a choice: a large component compiles for seconds.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -37,6 +39,16 @@ pub fn to_send(stack: &Stack) -> Vec<LayerUpload> {
 /// Pairs the components that a host has sent with a label for each.
 pub fn labelled(layers: &[SentLayer], host: &str, components: Vec<Vec<u8>>) -> Vec<(String, Vec<u8>)> {
     layers.iter().map(|layer| format!("{} of {host}", layer.name)).zip(components).collect()
+}
+
+/// Whether what was said so long ago is still true, or differs only in a count that can wait.
+fn says_enough(said: &HostPolicies, age: Duration, decides: &HostPolicies) -> bool {
+    said == decides || (age < COUNT_EVERY && uncounted(said) == uncounted(decides))
+}
+
+fn uncounted(policies: &HostPolicies) -> HostPolicies {
+    let suspended = policies.suspended.iter().map(|suspension| Suspension { left: 0, ..suspension.clone() });
+    HostPolicies { suspended: suspended.collect(), ..policies.clone() }
 }
 
 impl Swapper {
@@ -126,15 +138,16 @@ impl Swapper {
     /// Follows the choices of other hosts and reports to them what decides here. Returns at once if the database is not
     /// shared.
     pub async fn follow_hosts(&self) {
-        let mut said = None;
+        let mut said: Option<(HostPolicies, Instant)> = None;
         while self.ports.store.is_shared() {
             if let Err(error) = self.take_choice().await {
                 tracing::debug!(%error, "policies chosen on other hosts will be loaded later");
             }
             let decides = self.decides();
-            if said.as_ref() != Some(&decides) {
+            let is_said = said.as_ref().is_some_and(|(said, at)| says_enough(said, at.elapsed(), &decides));
+            if !is_said {
                 match self.ports.store.decides(&decides).await {
-                    Ok(()) => said = Some(decides),
+                    Ok(()) => said = Some((decides, Instant::now())),
                     Err(error) => tracing::debug!(%error, "other hosts will learn later which policies decide here"),
                 }
             }
@@ -170,5 +183,28 @@ impl Swapper {
             }
             tokio::time::sleep(LOOK_EVERY / 5).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pmk_policy::Decision;
+
+    use super::*;
+
+    /// Regression: with a suspended policy, each host wrote to the database twice a second.
+    #[test]
+    fn hosts_were_told_of_each_decision_that_a_suspended_policy_is_skipped_for() {
+        let suspended = |left, reason: &str| {
+            let policy = Identity { name: "strict".to_owned(), version: "1.0.0".to_owned(), sha256: String::new() };
+            let suspension = Suspension { policy, decision: Decision::Prune, left, reason: reason.to_owned() };
+            HostPolicies { suspended: vec![suspension], ..HostPolicies::default() }
+        };
+        let (said, soon) = (suspended(20, "trapped"), COUNT_EVERY / 2);
+        assert!(says_enough(&said, COUNT_EVERY, &suspended(20, "trapped")));
+        assert!(says_enough(&said, soon, &suspended(19, "trapped")));
+        assert!(!says_enough(&said, COUNT_EVERY, &suspended(19, "trapped")));
+        assert!(!says_enough(&said, soon, &suspended(40, "used up its fuel")));
+        assert!(!says_enough(&said, soon, &HostPolicies::default()));
     }
 }
