@@ -100,8 +100,21 @@ fn two_layers_of_one_name_were_accepted() {
     let other = home.write("other.wasm", Component::pruning("").build()).display().to_string();
     for (layers, name) in [([one.as_str(), &other], "test"), (["strict", "strict"], "strict")] {
         let shown = refused(&home, &["--policy", layers[0], "--policy", layers[1]]);
-        let expected = format!("error: two of the policies are called `{name}`\n  hint: load each policy once; ");
-        assert!(shown.starts_with(&expected), "{shown}");
+        assert!(shown.starts_with(&format!("error: two of the policies are called `{name}`: sha256 ")), "{shown}");
+        assert!(shown.contains("\n  hint: load each policy once; "), "{shown}");
+    }
+}
+
+/// Regression: the error did not say which files.
+#[test]
+fn two_layers_of_one_name_were_not_told_apart() {
+    let home = Home::new();
+    let one = path(&home, "unreachable");
+    let other = home.write("other.wasm", Component::pruning("").build()).display().to_string();
+    let shown = refused(&home, &["--policy", &one, "--policy", &other]);
+    for policy in [&one, &other] {
+        let inspected = home.run(&["--json", "policy", "inspect", policy], "").ok().json();
+        assert!(shown.contains(inspected["sha256"].as_str().expect("a digest")), "{shown}");
     }
 }
 

@@ -346,12 +346,16 @@ fn idle(config: &PolicyConfig, stack: &Stack) -> Vec<Failure> {
 /// Refuses two layers of one name: settings are for all layers of their name, and the ledger would not tell them apart.
 /// Only the policy under all others may have a namesake, another build of it.
 fn refuse_namesakes(layers: &[Policy]) -> Result<(), Failure> {
-    let mut names = BTreeSet::new();
-    match layers.iter().map(Policy::name).find(|name| !names.insert(*name)) {
-        None => Ok(()),
-        Some(name) => Err(Failure::new(format!("two of the policies are called `{name}`"))
-            .hint("load each policy once; build a component that takes another one's name under a name of its own")),
+    let mut digests = BTreeMap::new();
+    for Identity { name, sha256, .. } in layers.iter().map(Policy::identity) {
+        if let Some(other) = digests.insert(name, sha256) {
+            let what = format!("two of the policies are called `{name}`: sha256 {other} and {sha256}");
+            return Err(Failure::new(what).hint(
+                "load each policy once; build a component that takes another one's name under a name of its own",
+            ));
+        }
     }
+    Ok(())
 }
 
 fn tell_odd(odd: &[String]) {
