@@ -271,6 +271,9 @@ fn a_case_that_makes_no_sense_is_named() {
         json!({"decision": "cap"}),
         json!({"decision": "cap", "incoming": {"kind": "marker", "text": "x"}}),
         json!({"decision": "recover", "overflow": {"available": ["jump"]}}),
+        json!({"decision": "recover", "overflow": {"available": ["trim"]}, "window": 9_000}),
+        json!({"decision": "cap", "incoming": {"kind": "seed", "text": "x"}, "phase": "first"}),
+        json!({"decision": "cap", "incoming": {"kind": "seed", "text": "x"}, "seedMayGo": true}),
     ] {
         home.write("case.json", case.to_string());
         let folder = home.path().display().to_string();

@@ -108,7 +108,7 @@ impl Case {
             .map_err(|error| format!("cannot read the case `{shown}`: {error}"))
             .or_hint("check that it is a file that you can read")?;
         serde_json::from_str(&text).map_err(|error| format!("the case `{shown}` is invalid: {error}")).or_hint(
-            "a case has `history`, `budget`, `settings` and `expect`; for decisions other than prune also `decision`, `incoming` and `overflow`",
+            "a case has `history`, `budget`, `window`, `phase`, `seedMayGo`, `settings` and `expect`; for decisions other than prune also `decision`, `incoming` and `overflow`",
         )
     }
 
@@ -142,6 +142,16 @@ impl Case {
             return Err(
                 nonsense("the policy does not make that decision").hint("list its exports with `policy inspect`")
             );
+        }
+        let (prunes, recovers) = (self.decision == Asks::Prune, self.decision == Asks::Recover);
+        for (is_out_of_place, what) in [
+            (self.window.is_some() && !prunes, "`window` is only for `prune`"),
+            (self.phase.is_some() && !prunes && !recovers, "`phase` is only for `prune` and `recover`"),
+            (self.seed_may_go && !prunes, "`seedMayGo` is only for `prune`"),
+        ] {
+            if is_out_of_place {
+                return Err(nonsense(what).hint("remove it, or ask for another `decision`"));
+            }
         }
         let stack = stage.with_values(self.settings.clone()).map_err(|error| {
             let failure = nonsense(&error.to_string());
