@@ -167,6 +167,8 @@ async fn apps_that_mention_each_other_end_after_twenty_answers_and_people_beside
     assert!(gateway.terminate().success());
     assert_eq!(slack.replies("C1").len(), 22, "{:#?}", slack.messages("C1"));
     assert_eq!(scene.anthropic.requests().len(), 21, "the model is not asked either");
+    let log = std::fs::read_to_string(scene.home.path().join("stderr.log")).expect("the log");
+    assert!(log.contains("if two bots answer each other, put one on the `blocklist`"), "{log}");
     scene.behaved();
 }
 

@@ -79,7 +79,7 @@ async fn of_person(services: &Services, mut turn: OpenTurn) -> Result<Admission,
     };
     let ruling = services.people.may(gets.unwrap_or(&turn.inbound.user), action, Some(&turn.inbound.reply_to.channel));
     let is_blocked = matches!(ruling, AccessDecision::Refused { reason: Reason::Blocked });
-    // People write through apps as well: an answer that others wait for and a command, which costs no model, go through.
+    // People write through apps as well: what others wait for goes through, and commands, which cost no model.
     if turn.inbound.by_app
         && !is_blocked
         && command.is_none()
@@ -88,7 +88,8 @@ async fn of_person(services: &Services, mut turn: OpenTurn) -> Result<Admission,
     {
         let (session, actor, of, most) =
             (turn.inbound.key.to_string(), turn.inbound.user.clone(), of.name(), MOST_OF_APPS);
-        tracing::warn!(session, user = actor, of, most, "an app is not answered: the hourly limit is reached");
+        let hint = "let the app ask less often; if two bots answer each other, put one on the `blocklist`";
+        tracing::warn!(session, user = actor, of, most, hint, "an app is not answered: the hourly limit is reached");
         // Not even that it is refused is said: it might answer that.
         ignore(services, turn, vec![Event::AppBounded { actor, session, of, most }.into()]).await?;
         return Ok(Admission::Nothing);
