@@ -326,6 +326,29 @@ fn who_does_not_read_code_was_shown_a_result_in_full() {
     }
 }
 
+/// Regression: everybody in a channel was shown code, while `mra` worked and in its result, where the asker reads code.
+#[test]
+fn a_channel_that_does_not_read_code_was_shown_it_where_its_asker_does() {
+    let script = "out [ask] PKB loaded\nwait go\nout in app/models/sales.rb";
+    for (audience, is_shown) in [("biz", false), ("tech", true)] {
+        let stage = Stage::showing(json!({"progressSeconds": 0.001}), script, json!({}));
+        stage.home.run(&["audience", "set", "U1", "tech"], "").ok();
+        stage.home.run(&["audience", "set", "C1", audience], "").ok();
+        let mut gateway = Running::start(stage.home.asking(&stage.anthropic, &[]));
+        for (event, text) in [("Ev0", "verbose full"), ("Ev1", QUESTION)] {
+            gateway.say(&json!({"user": "U1", "channel": "C1", "text": text, "event_id": event}).to_string());
+        }
+        let [_, shown] = [(); 2].map(|()| gateway.next_of("progress")["text"].to_string());
+        assert_eq!(shown.contains("PKB loaded"), is_shown, "{audience}: {shown}");
+        stage.home.write("go", "");
+        let call = gateway.next_of("notice")["text"].to_string();
+        assert!(call.contains("mra ask erp"), "{audience}: {call}");
+        assert_eq!(call.contains("app/models/sales.rb"), is_shown, "{audience}: {call}");
+        assert_eq!(gateway.next_of("reply")["text"], ANSWER, "{audience}");
+        assert!(gateway.end().0.success());
+    }
+}
+
 /// Once, what a failed call had printed was thrown away, and with it why it failed.
 #[test]
 fn what_a_failed_call_printed_is_told() {
