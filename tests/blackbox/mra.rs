@@ -326,6 +326,29 @@ fn who_does_not_read_code_was_shown_a_result_in_full() {
     }
 }
 
+/// Regression: everybody in a channel was shown code, while `mra` worked and in its result, where the asker reads code.
+#[test]
+fn a_channel_that_does_not_read_code_was_shown_it_where_its_asker_does() {
+    let script = "out [ask] PKB loaded\nwait go\nout in app/models/sales.rb";
+    for (audience, is_shown) in [("biz", false), ("tech", true)] {
+        let stage = Stage::showing(json!({"progressSeconds": 0.001}), script, json!({}));
+        stage.home.run(&["audience", "set", "U1", "tech"], "").ok();
+        stage.home.run(&["audience", "set", "C1", audience], "").ok();
+        let mut gateway = Running::start(stage.home.asking(&stage.anthropic, &[]));
+        for (event, text) in [("Ev0", "verbose full"), ("Ev1", QUESTION)] {
+            gateway.say(&json!({"user": "U1", "channel": "C1", "text": text, "event_id": event}).to_string());
+        }
+        let [_, shown] = [(); 2].map(|()| gateway.next_of("progress")["text"].to_string());
+        assert_eq!(shown.contains("PKB loaded"), is_shown, "{audience}: {shown}");
+        stage.home.write("go", "");
+        let call = gateway.next_of("notice")["text"].to_string();
+        assert!(call.contains("mra ask erp"), "{audience}: {call}");
+        assert_eq!(call.contains("app/models/sales.rb"), is_shown, "{audience}: {call}");
+        assert_eq!(gateway.next_of("reply")["text"], ANSWER, "{audience}");
+        assert!(gateway.end().0.success());
+    }
+}
+
 /// Once, what a failed call had printed was thrown away, and with it why it failed.
 #[test]
 fn what_a_failed_call_printed_is_told() {
@@ -402,17 +425,22 @@ fn nothing_that_mra_has_started_outlives_a_gateway_that_is_killed() {
 }
 
 /// Regression: a repository that the model made up, and what its server answered, reached the operator's terminal as they
-/// were: an escape sequence in them took effect.
+/// were: an escape sequence in them took effect. With `--json`, one that begins with U+009B did.
 #[test]
 fn what_the_model_and_its_server_said_could_steer_the_terminal_that_the_log_is_read_on() {
-    const TITLE: &str = "\u{1b}]0;steered\u{7}";
-    for is_chat in [true, false] {
+    const TITLE: &str = "\u{1b}]0;steered\u{7}\u{9b}";
+    for (is_chat, is_json) in [(true, false), (false, false), (false, true)] {
+        let (more, shown): (&[&str], &str) = if is_json {
+            (&["--json"], r"\u001b]0;steered\u0007\u009b")
+        } else {
+            (&[], "\u{fffd}]0;steered\u{fffd}\u{fffd}")
+        };
         let stage = Stage::new("out never", json!({}));
         let call = json!({"repo": format!("erp{TITLE}"), "question": ASKED});
         stage.anthropic.when(QUESTION, Behaviour::calls([("mra_ask", call)]));
         let refused = Behaviour::error(401, "authentication_error", &format!("no {TITLE} finis"));
         stage.anthropic.when("is not the name of a repository", refused);
-        let asking = stage.home.asking(&stage.anthropic, &[]);
+        let asking = stage.home.asking(&stage.anthropic, more);
         let mut terminal = if is_chat {
             let mut terminal = Terminal::start(asking);
             terminal.type_in(format!("{QUESTION}\r").as_bytes());
@@ -427,8 +455,9 @@ fn what_the_model_and_its_server_said_could_steer_the_terminal_that_the_log_is_r
             Terminal::start(command)
         };
         terminal.wait_for("finis", 1);
-        assert!(terminal.screen.contains("\u{fffd}]0;steered\u{fffd}"), "{is_chat}: {}", terminal.screen);
-        assert!(!terminal.screen.contains("\u{1b}]0;steered"), "{is_chat}: {}", terminal.screen);
+        assert!(terminal.screen.contains(shown), "{more:?}: {}", terminal.screen);
+        assert!(!terminal.screen.contains("\u{1b}]0;steered"), "{more:?}: {}", terminal.screen);
+        assert!(!terminal.screen.contains('\u{9b}'), "{more:?}: {}", terminal.screen);
         let ended = if is_chat { terminal.press_until_it_ends(b"\x03") } else { terminal.wait() };
         assert!(ended.success());
     }

@@ -161,9 +161,14 @@ async fn apps_that_mention_each_other_end_after_twenty_answers_and_people_beside
     }
     let asked = slack.mention("C1", "U1", "When is the launch?", None);
     answered(&scene, "C1", Some(&asked.ts), "When is the launch?").await;
+    // Once, a command of a person who writes through an app was not carried out, although it costs no model.
+    let ordered = slack.mention_by_app("C1", "U77", "/pmk frob");
+    answered(&scene, "C1", Some(&ordered.ts), "There is no command `frob`").await;
     assert!(gateway.terminate().success());
-    assert_eq!(slack.replies("C1").len(), 21, "{:#?}", slack.messages("C1"));
+    assert_eq!(slack.replies("C1").len(), 22, "{:#?}", slack.messages("C1"));
     assert_eq!(scene.anthropic.requests().len(), 21, "the model is not asked either");
+    let log = std::fs::read_to_string(scene.home.path().join("stderr.log")).expect("the log");
+    assert!(log.contains("if two bots answer each other, put one on the `blocklist`"), "{log}");
     scene.behaved();
 }
 

@@ -2,7 +2,7 @@
 
 use pmk_stand_ins::{
     anthropic::{Anthropic, Behaviour, Recorded},
-    slack::{Message, Upload, dm_channel},
+    slack::{Fault, Message, Upload, dm_channel},
 };
 use serde_json::{Value, json};
 
@@ -286,6 +286,40 @@ async fn a_file_that_cannot_be_read_was_steered_in_and_never_mentioned() {
         assert!(told.contains(said) && told.matches("Not read").count() == 1, "{told}");
     }
     assert_eq!(scene.anthropic.requests().len(), 2, "there was nothing to ask about the second file");
+    assert!(gateway.terminate().success());
+    scene.behaved();
+}
+
+/// Regression: the turn under way was given up, and what it had looked up was lost, if Slack did not accept for a moment
+/// what concerned another message.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_was_given_up_because_slack_failed_on_a_message_that_was_steered_in() {
+    let scene = Scene::new(rules().without_statuses(), &json!({"version": 1})).await;
+    let script = scene.home.write("mra.script", "wait more\nout It is in the nightly job.");
+    let config = json!({
+        "version": 1, "language": "en", "presence": {"broadcast": false}, "mra": {"command": stand_in("mra", &script)},
+        "queue": {"mode": "steer", "debounceMs": 10},
+    });
+    scene.home.write("gateway.json", config.to_string());
+    let gateway = scene.start().await;
+    scene.anthropic.push(Behaviour::calls([("mra_ask", json!({"repo": "erp", "question": "where?"}))]));
+    scene.anthropic.push(Behaviour::answer("In the budget worker."));
+    scene.slack.dm("U1", "Where is it computed?");
+    // From here on only the reply to the command is a new message.
+    let is_shown = async |text: &str| {
+        let shown = scene.slack.await_message(&dm_channel("U1"), PATIENCE, |message| message.text.contains(text)).await;
+        assert!(shown.is_some(), "{text}: {:#?}", scene.slack.messages(&dm_channel("U1")));
+    };
+    is_shown("Looking into erp").await;
+    let ordered = scene.slack.dm("U1", "/pmk frob");
+    assert!(scene.slack.await_ack(&ordered.event_id, PATIENCE).await.is_some());
+    scene.slack.fault_times("chat.postMessage", 1, Fault::Status(503));
+    scene.home.write("more", "");
+    is_shown("In the budget worker.").await;
+    is_shown("There is no command `frob`").await;
+    let asked = scene.anthropic.requests();
+    assert_eq!(asked.len(), 2);
+    assert!(asked[1].body.to_string().contains("It is in the nightly job."), "{}", asked[1].body);
     assert!(gateway.terminate().success());
     scene.behaved();
 }

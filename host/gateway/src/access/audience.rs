@@ -80,9 +80,13 @@ impl Audiences {
     /// Returns the person's own setting, else the channel's, else the default, else [`Audience::FALLBACK`]. An empty
     /// channel counts as none.
     pub fn pick(&self, user: &str, channel: Option<&str>) -> Audience {
-        let of_channel =
-            || channel.filter(|channel| !channel.is_empty()).and_then(|channel| self.channels.get(channel));
-        self.users.get(user).or_else(of_channel).copied().or(self.default).unwrap_or(Audience::FALLBACK)
+        self.users.get(user).copied().unwrap_or_else(|| self.of_channel(channel))
+    }
+
+    /// Returns the audience that reads along in a channel, whoever asks there.
+    pub fn of_channel(&self, channel: Option<&str>) -> Audience {
+        let own = channel.filter(|channel| !channel.is_empty()).and_then(|channel| self.channels.get(channel));
+        own.copied().or(self.default).unwrap_or(Audience::FALLBACK)
     }
 }
 
@@ -106,6 +110,7 @@ mod tests {
         audiences.channels.insert("C1".into(), Audience::Exec);
         audiences.users.insert("U1".into(), Audience::Pm);
         assert_eq!(pick(&audiences), [Audience::Pm, Audience::Exec, Audience::Tech, Audience::Tech]);
+        assert_eq!(["C1", "C2"].map(|channel| audiences.of_channel(Some(channel))), [Audience::Exec, Audience::Tech]);
     }
 
     #[test]

@@ -6,7 +6,10 @@ use std::{
     io::{self, IsTerminal},
 };
 
-use pmk_core::{Language, text::printable};
+use pmk_core::{
+    Language,
+    text::{printable, printable_json},
+};
 use tracing::{
     Event, Level, Metadata, Subscriber,
     field::{Field, Visit},
@@ -41,7 +44,10 @@ pub(super) fn start(quiet: bool, json: bool, language: Language) {
     let is_ignored = asked.is_some() && usable.is_none();
     let filter = usable.unwrap_or_else(|| EnvFilter::new(default));
     let colour = anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Beside).with_ansi(colour && !quiet);
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(move || Beside { is_json: json })
+        .with_ansi(colour && !quiet);
     // A second subscriber in one process only occurs in tests, which do not read the log.
     let _ = if json {
         log.json().finish().with(filter_fn(may_be_told)).try_init()
@@ -78,11 +84,19 @@ fn may_be_told(metadata: &Metadata<'_>) -> bool {
 }
 
 /// Writes each line at once to standard error, or to whatever has taken the terminal.
-struct Beside;
+struct Beside {
+    /// The lines are JSON, whose writer escapes only some of what controls a terminal.
+    is_json: bool,
+}
 
 impl io::Write for Beside {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        stderr::say(&String::from_utf8_lossy(line));
+        let shown = String::from_utf8_lossy(line);
+        if self.is_json {
+            stderr::say(&printable_json(&shown));
+        } else {
+            stderr::say(&shown);
+        }
         Ok(line.len())
     }
 

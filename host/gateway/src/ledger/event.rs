@@ -66,7 +66,7 @@ pub enum Event {
     MessageEdited {
         actor: String,
         session: String,
-        /// Whether it had no answer yet: then the edited text is asked.
+        /// Whether it had no answer yet, and the edited text is asked.
         waiting: bool,
     },
     /// A message was deleted, and its text erased from the conversation.

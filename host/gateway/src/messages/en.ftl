@@ -94,7 +94,7 @@ verbose = { $verbosity ->
     [off] Tool calls are not shown, not even while they run
     [progress] The progress of a tool call is shown while it runs
     [summary] Each tool call is shown in one line
-   *[full] Each tool call is shown in one line, and with its result to `tech` readers
+   *[full] Each tool call is shown in one line, and with its result where all readers are `tech`
 }
 mra-asked = :wrench: `mra ask { $repo }`: { $outcome ->
     [ok] done

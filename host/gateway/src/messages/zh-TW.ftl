@@ -78,7 +78,7 @@ verbose = { $verbosity ->
     [off] 不再顯示工具呼叫，也不顯示進度
     [progress] 工具呼叫進行時只顯示進度
     [summary] 每次工具呼叫會顯示一行摘要
-   *[full] 每次工具呼叫會顯示一行摘要，受眾是 `tech` 時再加上結果
+   *[full] 每次工具呼叫會顯示一行摘要，讀者的受眾都是 `tech` 時再加上結果
 }
 mra-asked = :wrench: `mra ask { $repo }`：{ $outcome ->
     [ok] 完成

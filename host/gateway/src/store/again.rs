@@ -3,7 +3,7 @@
 use pmk_core::{Place, SessionKey};
 
 use super::{
-    CalledOff, Pending, Store, StoreError,
+    CalledOff, Pending, Store, StoreError, asked,
     changes::{Known, WAITING_AT, find, reply_at},
     codec, erase,
     error::Fault,
@@ -17,7 +17,7 @@ use crate::{
 };
 
 pub(super) const PLACE: &str = "SELECT channel, ts FROM inbox WHERE id = ?1";
-pub(super) const ASKED: &str = "SELECT i.user, i.channel, i.ts, i.edited, i.called_off, i.attached,
+pub(super) const ASKED: &str = "SELECT i.user, i.channel, i.ts, i.edited, i.called_off, i.attached, i.session_id,
             t.asked_by IS NOT NULL OR t.answered_with IS NOT NULL AS is_question, t.delivered_at IS NOT NULL AS is_over
      FROM turn t JOIN inbox i ON i.id = t.id WHERE t.id = ?1";
 const PIECES: &str = "SELECT t.id, t.piece_start, t.piece_bytes, i.user FROM turn t JOIN inbox i ON i.id = t.id
@@ -90,7 +90,7 @@ impl Store {
                 QuestionAt::Waits => return Ok(RegenerateOutcome::Waits),
                 QuestionAt::NotYet => return Ok(RegenerateOutcome::Nothing),
             };
-            let questions = asked_again(conn, turn, &key, &event_id)?;
+            let questions = asked_again(conn, (turn, &key), &event_id, (&actor, now_ms))?;
             let is_theirs = questions.iter().any(|question| question.user == actor)
                 || conn.prepare_cached(WROTE_IN)?.exists(params![turn.0, actor])?;
             let Some(newest) = questions.last() else { return Ok(RegenerateOutcome::Nothing) };
@@ -186,14 +186,22 @@ fn newest_of(conn: &Connection, turn: TurnId) -> Result<(TurnId, Option<Known>),
 }
 
 /// Returns the questions that a finished turn has answered, each as a message of its own, in the order they were
-/// written; none where it has answered none, or all were deleted. The newest gets this event id.
-fn asked_again(conn: &Connection, turn: TurnId, key: &SessionKey, event_id: &str) -> Result<Vec<Inbound>, Fault> {
+/// written; none where it has answered none, or all were deleted. The newest gets this event id. Those of an app that
+/// asks for it itself count as its own once more.
+fn asked_again(
+    conn: &Connection,
+    (turn, key): (TurnId, &SessionKey),
+    event_id: &str,
+    (actor, now_ms): (&str, i64),
+) -> Result<Vec<Inbound>, Fault> {
     let mut questions = Vec::new();
     for (of, text) in texts(conn, turn, key)? {
         let mut statement = conn.prepare_cached(ASKED)?;
         let mut rows = statement.query([of.0])?;
         let Some(row) = rows.next()? else { continue };
-        let (Some(user), Some(channel), ts) = (row.get(0)?, row.get(1)?, row.get(2)?) else { continue };
+        let (Some(user), Some(channel), ts) = (row.get::<_, Option<String>>(0)?, row.get(1)?, row.get(2)?) else {
+            continue;
+        };
         let called_off: Option<String> = row.get(4)?;
         let is_gone = called_off.as_deref() == Some(CalledOff::Deleted.name());
         if is_gone || !row.get::<_, bool>("is_question")? || !row.get::<_, bool>("is_over")? {
@@ -201,6 +209,8 @@ fn asked_again(conn: &Connection, turn: TurnId, key: &SessionKey, event_id: &str
         }
         let edited: Option<String> = row.get(3)?;
         let attached: Option<String> = row.get("attached")?;
+        let session = SessionId(row.get("session_id")?);
+        let by_app = user == actor && asked::is_app(conn, (key.front, &user), session, now_ms)?;
         questions.push(Inbound {
             event_id: format!("{event_id}:{of}"),
             aliases: vec![],
@@ -210,7 +220,7 @@ fn asked_again(conn: &Connection, turn: TurnId, key: &SessionKey, event_id: &str
             text: edited.unwrap_or(text),
             attached: attached.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default(),
             if_awaited: false,
-            by_app: false,
+            by_app,
             ts,
         });
     }

@@ -108,8 +108,8 @@ pub struct Open {
 
 impl Store {
     /// Stores that a message was edited. A waiting question is asked with its new text; for one that has its
-    /// answer, the new text is noted. An edit that arrives twice, or after a later edit, changes nothing. Writes a
-    /// ledger event.
+    /// answer, or is an app's and was begun, the new text is noted. An edit that arrives twice, or after a later edit,
+    /// changes nothing. Writes a ledger event.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -343,8 +343,10 @@ fn edit(conn: &Connection, pen: EventWriter, edit: &Edit, now_ms: i64) -> Result
     if last_edit.as_ref().is_some_and(|last| last > at) {
         return Ok(Changed::Nothing);
     }
-    // A stopped question enters the conversation, too, with the words that it has by then.
-    let waits = known.message.is_some() && !known.is_answered;
+    // A stopped question enters the conversation, too, with the words that it has by then. An app's is kept as it was
+    // begun: an app that writes bit by bit would have the model asked anew for each bit.
+    let unanswered = known.message.as_ref().filter(|_| !known.is_answered);
+    let waits = unanswered.is_some_and(|asked| !(asked.by_app && known.is_begun));
     let turn = known.turn();
     match known.message {
         Some(mut asked) if waits => {
@@ -366,10 +368,11 @@ fn edit(conn: &Connection, pen: EventWriter, edit: &Edit, now_ms: i64) -> Result
                 next_revision(conn, known.session)?;
             }
         }
-        _ => {
-            let said = match known.edited {
+        kept => {
+            let begun = kept.filter(|_| !known.is_answered).map(|asked| asked.text);
+            let said = match known.edited.or(begun) {
                 None => erase::question_text(conn, turn)?.map(|(_, text)| text),
-                edited => edited,
+                said => said,
             };
             let comes_again = match &said {
                 Some(said) => *said == message.text,

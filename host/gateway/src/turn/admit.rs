@@ -18,8 +18,8 @@ use crate::{
 /// How often to check whether a subcommand has released the lease on the conversation.
 const LEASE_POLL: Duration = Duration::from_millis(50);
 
-/// The most questions of one app, and of all apps in one conversation, that are answered within an hour. Two apps that
-/// answer each other would go on for ever.
+/// The most questions of one app, and of all apps in one conversation, that the model is asked within an hour. Two apps
+/// that answer each other would go on for ever.
 const MOST_OF_APPS: u32 = 20;
 
 /// What is to be done with a message.
@@ -79,13 +79,17 @@ async fn of_person(services: &Services, mut turn: OpenTurn) -> Result<Admission,
     };
     let ruling = services.people.may(gets.unwrap_or(&turn.inbound.user), action, Some(&turn.inbound.reply_to.channel));
     let is_blocked = matches!(ruling, AccessDecision::Refused { reason: Reason::Blocked });
+    // People write through apps as well: what others wait for goes through, and commands, which cost no model.
     if turn.inbound.by_app
         && !is_blocked
+        && command.is_none()
+        && turn.absorbs().is_none()
         && let Some(of) = services.store.count_of_app(&turn, MOST_OF_APPS, services.now_ms()).await?
     {
         let (session, actor, of, most) =
             (turn.inbound.key.to_string(), turn.inbound.user.clone(), of.name(), MOST_OF_APPS);
-        tracing::warn!(session, user = actor, of, most, "an app is not answered: the hourly limit is reached");
+        let hint = "let the app ask less often; if two bots answer each other, put one on the `blocklist`";
+        tracing::warn!(session, user = actor, of, most, hint, "an app is not answered: the hourly limit is reached");
         // Not even that it is refused is said: it might answer that.
         ignore(services, turn, vec![Event::AppBounded { actor, session, of, most }.into()]).await?;
         return Ok(Admission::Nothing);

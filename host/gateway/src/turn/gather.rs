@@ -41,6 +41,8 @@ pub(super) async fn gather<'a>(
     let tags = Tags { policy_sha256: Some(policies.top().sha256.as_str().into()), place };
     let people = services.people.people();
     let audience = audience(&people, turn);
+    let reads_code = |reader| reader == Audience::Tech;
+    let along = channel(turn).map(|channel| people.audience.of_channel(Some(channel)));
     let ports = LivePorts {
         services,
         policies,
@@ -49,6 +51,7 @@ pub(super) async fn gather<'a>(
         asker: &turn.inbound.user,
         key: turn.inbound.key.to_string(),
         audience,
+        shows_code: reads_code(audience) && along.is_none_or(reads_code),
         offer: services.offer(&people, &turn.inbound.user),
         // A contact's answer goes to another person, so it is not streamed; nor is an answer that is made again, since
         // it replaces what was shown of the first.
@@ -142,11 +145,15 @@ fn may_be_heard(turn: &OpenTurn) -> bool {
 /// them.
 pub(super) fn audience(people: &People, turn: &OpenTurn) -> Audience {
     let reader = turn.absorbs().and_then(|marker| marker.asker_user_id.as_deref());
-    let channel = match &turn.inbound.key.place {
+    people.audience.pick(reader.unwrap_or(&turn.inbound.user), channel(turn))
+}
+
+/// Returns the channel that the answer goes to, where others read along.
+fn channel(turn: &OpenTurn) -> Option<&str> {
+    match &turn.inbound.key.place {
         Place::Channel(channel) => Some(channel.as_str()),
         Place::Dm(_) => None,
-    };
-    people.audience.pick(reader.unwrap_or(&turn.inbound.user), channel)
+    }
 }
 
 /// Returns the live window of a new session, which opens with the knowledge base if there is one.

@@ -43,6 +43,8 @@ pub(super) struct LivePorts<'a> {
     pub asker: &'a str,
     pub key: String,
     pub audience: Audience,
+    /// Whether all who see what is shown beside the answer read code.
+    pub shows_code: bool,
     pub offer: AvailableDirectives,
     /// Receives the answer while it is made.
     pub listener: Option<Arc<dyn Listener>>,

@@ -10,7 +10,14 @@ use super::{
     called_off, command, deliver, hear,
     work::Work,
 };
-use crate::{config::QueueMode, dispatch::Batch, exchange::GivenUp, services::Services, store::Hold};
+use crate::{
+    config::QueueMode,
+    dispatch::Batch,
+    exchange::GivenUp,
+    ids::InboxId,
+    services::Services,
+    store::{Hold, OpenTurn},
+};
 
 /// Under `steer`, adds the messages written since the turn began to the window. What is written while a contact's answer
 /// is passed on waits: that answer goes out whether or not the model has one. So does a message for which the window has
@@ -22,32 +29,15 @@ pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batc
     }
     let room = queue.most.saturating_sub(1 + work.others().count());
     for inbox in batch.take_along(room) {
-        let turn = match admit::admit(services, inbox, Hold::Along).await? {
-            // A message about a waiting question is a turn of its own, and what was written after it comes after it.
-            Admission::Ask(turn) if hear::is_heard(&turn) => {
+        let turn = match decide(services, work, inbox, batch).await {
+            Ok(Taken::With(turn)) => *turn,
+            Ok(Taken::Done) => continue,
+            // What fails in Slack for another message is no reason to give up this turn.
+            Ok(Taken::Later) | Err(TurnError::Front(_)) => {
                 batch.put_back(inbox);
                 return Ok(());
             }
-            Admission::Ask(turn) => turn,
-            // A thread can wait for one answer only: the next turn says that it waits already.
-            Admission::Command(_, command::Command::Confirmed(_)) if work.tally.escalation.is_some() => {
-                batch.put_back(inbox);
-                return Ok(());
-            }
-            Admission::Command(turn, command) => {
-                let answered = command::carry_out(services, turn, command).await?;
-                deliver::deliver(services, answered, batch).await?;
-                continue;
-            }
-            Admission::Deliver(answered) => {
-                deliver::deliver(services, answered, batch).await?;
-                continue;
-            }
-            Admission::CalledOff(turn) => {
-                called_off::end(services, vec![turn], "", &mut GivenUp::default(), batch).await?;
-                continue;
-            }
-            Admission::Nothing => continue,
+            Err(error) => return Err(error),
         };
         let attached = attach::read(services, &turn, &[], None).await?;
         // A turn of its own says that there is nothing to read in it.
@@ -81,4 +71,36 @@ pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batc
         work.steered.push(turn);
     }
     Ok(())
+}
+
+/// What becomes of a message that was taken along.
+enum Taken {
+    /// It is shown to the model.
+    With(Box<OpenTurn>),
+    /// It is over.
+    Done,
+    /// It is a turn of its own, and what was written after it comes after it.
+    Later,
+}
+
+/// Decides on a message that was taken along, and ends those that the model does not see.
+async fn decide(services: &Services, work: &Work<'_>, inbox: InboxId, batch: &Batch) -> Result<Taken, TurnError> {
+    match admit::admit(services, inbox, Hold::Along).await? {
+        Admission::Ask(turn) if hear::is_heard(&turn) => return Ok(Taken::Later),
+        Admission::Ask(turn) => return Ok(Taken::With(Box::new(turn))),
+        // A thread can wait for one answer only: the next turn says that it waits already.
+        Admission::Command(_, command::Command::Confirmed(_)) if work.tally.escalation.is_some() => {
+            return Ok(Taken::Later);
+        }
+        Admission::Command(turn, command) => {
+            let answered = command::carry_out(services, turn, command).await?;
+            deliver::deliver(services, answered, batch).await?;
+        }
+        Admission::Deliver(answered) => deliver::deliver(services, answered, batch).await?,
+        Admission::CalledOff(turn) => {
+            called_off::end(services, vec![turn], "", &mut GivenUp::default(), batch).await?;
+        }
+        Admission::Nothing => {}
+    }
+    Ok(Taken::Done)
 }

@@ -99,6 +99,28 @@ async fn a_question_that_waits_is_asked_as_it_was_edited_last() {
     assert_eq!(live_texts(&store, KEY).await, ["four", "a"]);
 }
 
+/// Regression: an app that wrote its question bit by bit, by edits, had the model asked anew for each bit.
+#[tokio::test]
+async fn an_app_that_edited_its_question_while_it_was_answered_had_the_model_asked_anew() {
+    let home = home();
+    let store = open(&home);
+    let asked = Inbound { by_app: true, ..written(1, "one") };
+    let inbox = store.accept(&asked, NOW).await.unwrap().expect("a new message");
+    assert_eq!(store.edit(&edit(1, "one two", 1), NOW).await, Ok(here(false)));
+    let begun = ask(&store, inbox).await;
+    assert_eq!(begun.inbound.text, "one two", "it had not begun");
+    assert_eq!(store.edit(&edit(1, "one two", 2), NOW).await, Ok(Changed::Nothing));
+    for (bit, second) in [("one two three", 3), ("one two three four", 4)] {
+        assert_eq!(store.edit(&edit(1, bit, second), NOW).await, Ok(here(false)), "{bit}");
+        assert_eq!(store.edit(&edit(1, bit, second), NOW).await, Ok(Changed::Nothing), "{bit}, again");
+    }
+    let outcome = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
+    let recorded = Recorded { outcome, revision: begun.live.revision, ..recorded("one two", "a") };
+    store.record(begun.turn, recorded, NOW).await.unwrap();
+    store.finish(begun.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
+    assert_eq!(asked_again(&store, &at(1), "wish").await.first().map(|(text, ..)| &**text), Some("one two three four"));
+}
+
 #[tokio::test]
 async fn a_change_that_comes_before_its_message_is_not_lost() {
     let home = home();

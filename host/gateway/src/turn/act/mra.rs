@@ -10,7 +10,6 @@ use super::{
     Done, bounds,
 };
 use crate::{
-    access::audience::Audience,
     chat::MessageBody,
     directive::Kind,
     front::{
@@ -64,9 +63,8 @@ pub(super) async fn ask(services: &Services, work: &Work<'_>, question: &MraQues
         }
     };
     show(services.messages.asking_mra(question.repo()));
-    // Paths and names of code are shown to technical readers only; the others see the number of
-    // steps.
-    let (is_raw, mut steps) = (work.ports.audience == Audience::Tech, 0);
+    // Who does not read code sees the number of steps.
+    let (is_raw, mut steps) = (work.ports.shows_code, 0);
     let on_line = |line: &str| {
         steps += 1;
         show(if is_raw { line.to_owned() } else { services.messages.mra_goes_on(question.repo(), steps) });
@@ -96,7 +94,7 @@ async fn show_call(front: &dyn Front, messages: &Messages, work: &Work<'_>, outc
     match work.turn.verbosity {
         Verbosity::Off | Verbosity::Progress => return,
         // The result may contain paths and code.
-        Verbosity::Full if work.ports.audience == Audience::Tech => {
+        Verbosity::Full if work.ports.shows_code => {
             // A fence in the result must not end ours.
             let shown = head(&messages.mra_outcome(outcome), MAX_SHOWN_CHARS).replace("```", "` ` `");
             text = format!("{text}\n```\n{shown}\n```");
