@@ -193,10 +193,14 @@ async fn answer(round: &Round, what: &str) {
 }
 
 /// Whatever the gateway has yet to say, a second answer as well, is there once it has ended.
-async fn ends(gateway: Gateway, what: &str) {
+async fn ends(mut gateway: Gateway, what: &str) {
+    let what = what.to_owned();
     // The workspace runs on in the meantime.
-    let ended = tokio::task::spawn_blocking(move || gateway.terminate()).await.expect("it is stopping");
-    assert!(ended.success(), "{what}");
+    let end = tokio::task::spawn_blocking(move || {
+        let ended = gateway.end();
+        assert!(ended.success(), "{what}: {ended}");
+    });
+    end.await.expect("it ends well");
 }
 
 /// No thread says that an answer is being made: what the last of each was, whatever Slack forgets by itself.

@@ -112,6 +112,11 @@ impl Gateway {
 
     /// SIGTERM, and how the program ends.
     pub fn terminate(mut self) -> ExitStatus {
+        self.end()
+    }
+
+    /// The same, so that what it has logged is still there.
+    pub fn end(&mut self) -> ExitStatus {
         let status = Command::new("kill").arg(self.child.id().to_string()).status().expect("kill is installed");
         assert!(status.success());
         self.child.wait().expect("it is stopping")
