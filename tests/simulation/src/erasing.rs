@@ -262,6 +262,12 @@ impl Given<'_> {
             let began = Began { attempt_at: world.time(), ..self.began };
             match self.erase(&key, person).await {
                 Ok(Some(ErasedOfPerson::Conversation(conversation))) => {
+                    if let Some(user) = person
+                        && !is_dm_of(&key, user)
+                        && here.iter().any(|question| question.inbound.user != user)
+                    {
+                        world.breach(format!("{key} was erased, and not only what {user} has written there"));
+                    }
                     let said = world.witness.said(&here.iter().map(|question| question.number).collect());
                     world.witness.erased(world.time(), &said);
                     erased.push(conversation);
@@ -381,6 +387,11 @@ fn said_in(slack: &Slack, key: &SessionKey) -> Vec<Question> {
         question.inbound.key == *key && question.accepted_at.is_some() && question.number < FIRST_OF_CONTACTS
     });
     questions
+}
+
+/// Whether it is a conversation of direct messages with this person.
+fn is_dm_of(key: &SessionKey, user: &str) -> bool {
+    matches!(&key.place, pmk_core::Place::Dm(of) if of == user)
 }
 
 /// How many messages of answered questions a conversation has in its archive, where that is in a file that can be read.

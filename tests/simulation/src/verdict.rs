@@ -392,6 +392,9 @@ impl Verdict<'_> {
         if archived > 1 + self.wishes_in(question) {
             breaches.push(format!("q{number} stands {archived} times in the archive"));
         }
+        if archived == 0 && self.must_be_archived(question, &replies) {
+            breaches.push(format!("q{number} was answered, and is not in the archive"));
+        }
         replies.len() == 1
     }
 

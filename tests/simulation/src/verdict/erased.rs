@@ -1,7 +1,11 @@
 //! What the erasure of a conversation excuses.
 
 use super::Verdict;
-use crate::slack::{Question, number};
+use crate::{
+    model,
+    slack::{Post, Question, number},
+    witness,
+};
 
 impl Verdict<'_> {
     /// Whether its conversation may have been erased by then.
@@ -14,6 +18,17 @@ impl Verdict<'_> {
     /// Whether the gateway may have erased its conversation for its age by then.
     fn may_be_too_old(&self, question: &Question, by: u64) -> bool {
         question.accepted_at.is_some_and(|accepted| self.world.may_have_aged(question, accepted, by.max(accepted)))
+    }
+
+    /// Whether the archive must have it: the model has answered it, and nobody has deleted or erased it.
+    pub(super) fn must_be_archived(&self, question: &Question, replies: &[&Post]) -> bool {
+        let answers = |reply: &Post| {
+            let is_models = witness::answers(&reply.text).next().is_some();
+            is_models && model::names(&reply.text).contains(&question.number)
+        };
+        // A command may be answered with earlier text.
+        let is_asked = !question.is_order && !question.is_stop && matches!(replies, [reply] if answers(reply));
+        is_asked && !self.is_called_off(question) && !self.may_be_erased(question, self.world.time())
     }
 
     /// Whether it may have been parked, which its asker sees, and then erased with its conversation.
