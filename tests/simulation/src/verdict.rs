@@ -22,6 +22,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::{
+    aging,
     database::WorldsDatabase,
     model,
     policies::Policies,
@@ -70,9 +71,11 @@ pub fn of(
             ledger.push('\n');
         }
     }
-    let mut breaches = world.breaches();
     let home = homes[0].path();
     let place = database.map_or_else(|| home.into(), |database| database.place(home));
+    // What is gone since the last look.
+    aging::watch(world, slack, &place);
+    let mut breaches = world.breaches();
     let mut kept = Kept::read(place);
     kept.spent = figures::spent(&Store::path(home), database);
     kept.votes = heeded::votes(&Store::path(home), database);
