@@ -96,7 +96,6 @@ fn by_openai(home: &Home, policy: &str, seed: u64, loops: bool) -> (Vec<Value>, 
         home.command(&["run", "--model", "openai:made-up", "--window", &window, "--policy", &component(policy)]);
     command.env("OPENAI_API_KEY", openai::KEY).env("OPENAI_BASE_URL", server.url());
     let lines = finish(command, &input).ok().lines();
-    assert_eq!(server.refusals(), [] as [&str; 0]);
     (lines, server.too_large())
 }
 

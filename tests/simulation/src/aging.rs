@@ -54,6 +54,9 @@ const WAITING: &str = "SELECT DISTINCT s.key FROM escalation e
 /// The conversations in which something is neither answered nor parked so that its asker knows.
 const OPEN: &str = "SELECT DISTINCT s.key FROM inbox i JOIN session s ON s.id = i.session_id
      WHERE i.message IS NOT NULL AND (i.parked_at IS NULL OR i.parked_told = 0)";
+/// The messages that are parked so that their askers know, with their conversations.
+const PARKED: &str = "SELECT s.key, i.id FROM inbox i JOIN session s ON s.id = i.session_id
+     WHERE i.message IS NOT NULL AND i.parked_at IS NOT NULL AND i.parked_told <> 0";
 
 /// What is planned in a world in which conversations age.
 #[derive(Clone, Debug)]
@@ -151,16 +154,31 @@ struct State {
     last: Option<Look>,
     /// When somebody was last seen to wait in a conversation.
     waited: BTreeMap<String, u64>,
+    /// When each conversation was last found gone, or without what was parked there, or empty.
+    emptied: BTreeMap<String, u64>,
 }
 
 /// The store at one time.
 #[derive(Clone)]
-struct Look {
+pub struct Look {
     at: u64,
     archived: BTreeMap<String, RangeInclusive<i64>>,
     /// In which a contact's answer is awaited.
     waiting: BTreeSet<String>,
     open: BTreeSet<String>,
+    parked: BTreeMap<String, BTreeSet<i64>>,
+}
+
+impl Look {
+    fn is_empty(&self, key: &str) -> bool {
+        !self.archived.contains_key(key) && !self.open.contains(key) && !self.parked.contains_key(key)
+    }
+
+    /// The conversations of which nothing is parked any more that was.
+    fn without_what_was_parked(&self, last: &Look) -> impl Iterator<Item = String> {
+        let is_left = |key: &str, was: &BTreeSet<i64>| self.parked.get(key).is_some_and(|now| !now.is_disjoint(was));
+        last.parked.iter().filter(move |(key, was)| !is_left(key, was)).map(|(key, _)| key.clone())
+    }
 }
 
 impl Seen {
@@ -175,20 +193,31 @@ pub async fn keep_watching(world: &World, slack: &Slack, place: &Place) -> ! {
     let begun = world.time();
     loop {
         world.until(world.time() + LOOK_EVERY).await;
-        let now = world.time();
-        let Some(look) = look(place, now) else { continue };
-        let last = {
-            let mut state = world.seen.state();
-            state.waited.extend(look.waiting.iter().chain(&look.open).map(|key| (key.clone(), now)));
-            state.last.replace(look.clone())
-        };
-        if let Some(last) = last {
-            judge_gone(world, slack, aging, (&last, &look));
-        }
-        if now < aging.probed_at && begun.max(aging.ages_at) + ERASES_WITHIN < now {
+        let Some(look) = watch(world, slack, place) else { continue };
+        if look.at < aging.probed_at && begun.max(aging.ages_at) + ERASES_WITHIN < look.at {
             judge_old(world, slack, aging, &look);
         }
     }
+}
+
+/// Looks at the store once, and judges what is gone since the last time.
+pub fn watch(world: &World, slack: &Slack, place: &Place) -> Option<Look> {
+    let aging = world.scenario.aging.as_ref()?;
+    let now = world.time();
+    let look = look(place, now)?;
+    let known = slack.questions().into_iter().filter(|question| question.accepted_at.is_some());
+    let keys: BTreeSet<String> = known.map(|question| question.inbound.key.to_string()).collect();
+    let last = {
+        let mut state = world.seen.state();
+        state.waited.extend(look.waiting.iter().chain(&look.open).map(|key| (key.clone(), now)));
+        state.emptied.extend(keys.into_iter().filter(|key| look.is_empty(key)).map(|key| (key, now)));
+        state.last.replace(look.clone())
+    };
+    if let Some(last) = last {
+        world.seen.state().emptied.extend(look.without_what_was_parked(&last).map(|key| (key, now)));
+        judge_gone(world, slack, aging, (&last, &look));
+    }
+    Some(look)
 }
 
 /// The store as it is now, where it can be read.
@@ -200,7 +229,13 @@ fn look(place: &Place, at: u64) -> Option<Look> {
     let keys = |query: &str| -> Option<BTreeSet<String>> {
         store.prepare(query).ok()?.query_map([], |row| row.get(0)).ok()?.collect::<Result<_, _>>().ok()
     };
-    Some(Look { at, archived, waiting: keys(WAITING)?, open: keys(OPEN)? })
+    let mut rows = store.prepare(PARKED).ok()?;
+    let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).ok()?;
+    let mut parked: BTreeMap<String, BTreeSet<i64>> = BTreeMap::new();
+    for (key, id) in rows.collect::<Result<Vec<(String, i64)>, _>>().ok()? {
+        parked.entry(key).or_default().insert(id);
+    }
+    Some(Look { at, archived, waiting: keys(WAITING)?, open: keys(OPEN)?, parked })
 }
 
 /// What is gone since the last look must have been old enough, and nobody may have waited for anything there.
@@ -218,6 +253,7 @@ fn judge_gone(world: &World, slack: &Slack, aging: &Aging, (last, now): (&Look, 
             continue;
         }
         world.say(|| format!("{key} is gone for its age"));
+        world.seen.state().emptied.insert(key.clone(), now.at);
         let here = said_in(slack, key, last.at);
         for question in here.iter().filter(|question| !world.may_have_aged(question, last.at, now.at)) {
             world.breach(format!("{key} is gone, although q{} is not that old", question.number));
@@ -281,9 +317,18 @@ impl World {
     /// Whether a question may have been old enough to be erased for its age at some time of this period.
     pub fn may_have_aged(&self, question: &Question, from: u64, to: u64) -> bool {
         let (Some(aging), Some(accepted)) = (&self.scenario.aging, question.accepted_at) else { return false };
+        if aging.tells_clock && self.least_ahead(from..=to) > CLOCK_ERROR {
+            return false;
+        }
         let oldest = self.clocks(accepted.saturating_sub(STORED_WITHIN)..=accepted).min();
         let newest = self.clocks(from..=to).max();
         oldest.zip(newest).is_some_and(|(oldest, newest)| newest - oldest >= limit(aging))
+    }
+
+    /// Whether the conversation of a question was found gone, or without what was parked there, since it was accepted.
+    pub fn was_emptied_since(&self, question: &Question) -> bool {
+        let emptied = self.seen.state().emptied.get(&question.inbound.key.to_string()).copied();
+        emptied.zip(question.accepted_at).is_some_and(|(emptied, accepted)| accepted <= emptied)
     }
 
     /// What the clock of the first machine shows at both ends of a period, and wherever it is set between them.

@@ -11,14 +11,14 @@ use std::{
 
 use fastrand::Rng;
 use pmk_core::SessionKey;
-use pmk_host::store::{ErasedOfPerson, Erasing, Opening, Place, Store, StoreError, TURN_WAIT};
+use pmk_host::store::{ErasedOfPerson, Erasing, LEASE_FOR, Opening, Place, Store, StoreError, TURN_WAIT};
 use pmk_system::{clock::Clock, threads::Threads};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::{
     deeds,
     random::{dice, one_of},
-    scenario::{Harm, Trouble, What},
+    scenario::{Event, Harm, Trouble, What},
     slack::{FIRST_OF_CONTACTS, Question, Slack},
     world::World,
 };
@@ -28,6 +28,9 @@ const FIRST: u64 = 2_100;
 
 /// The same of worlds of several hosts.
 const FIRST_OF_SEVERAL: u64 = 5_000;
+
+/// A host notices within this time, in milliseconds, that what kept it from the database or the disk is over.
+const RECOVERS_WITHIN: u64 = 5_000;
 
 /// What replaces each message of a person that others see.
 const WORDS: &str = "(erased)";
@@ -194,12 +197,31 @@ async fn command(world: &Arc<World>, slack: &Slack, place: &Place, wanted: Wante
     let (time, pace) = (Arc::clone(world), Arc::clone(world));
     let clock = Clock::of(move || time.clock());
     let threads = Threads::None(Arc::new(move || pace.pace()));
+    let began = Began::now(world);
     // As another process: the gateway's store knows nothing of what this one changes.
     let given = match Store::open_with(place.clone(), &Opening { clock, threads }) {
-        Ok(store) => Given { world, slack, place, store, wanted, now_ms: world.clock() }.carry_out().await,
+        Ok(store) => Given { world, slack, place, store, wanted, began, now_ms: world.clock() }.carry_out().await,
         Err(error) => Err(error),
     };
-    given.unwrap_or_else(|error| fails(world, place, &error))
+    given.unwrap_or_else(|error| fails(world, place, began, &error))
+}
+
+/// When something began that may fail.
+#[derive(Clone, Copy)]
+struct Began {
+    /// The command,
+    command_at: u64,
+    /// and its attempt at the conversation at hand.
+    attempt_at: u64,
+    /// How many fuses of the machine's wire had blown before the command.
+    blown: u32,
+}
+
+impl Began {
+    fn now(world: &World) -> Began {
+        let now = world.time();
+        Began { command_at: now, attempt_at: now, blown: world.blown() }
+    }
 }
 
 /// A command that is being carried out.
@@ -209,6 +231,7 @@ struct Given<'a> {
     place: &'a Place,
     store: Store,
     wanted: Wanted,
+    began: Began,
     /// When it was given, by the clock of its machine.
     now_ms: i64,
 }
@@ -236,8 +259,15 @@ impl Given<'_> {
         let (mut erased, mut names, mut is_done) = (vec![], vec![], true);
         for key in keys {
             let here = said_in(slack, &key);
+            let began = Began { attempt_at: world.time(), ..self.began };
             match self.erase(&key, person).await {
                 Ok(Some(ErasedOfPerson::Conversation(conversation))) => {
+                    if let Some(user) = person
+                        && !is_dm_of(&key, user)
+                        && here.iter().any(|question| question.inbound.user != user)
+                    {
+                        world.breach(format!("{key} was erased, and not only what {user} has written there"));
+                    }
                     let said = world.witness.said(&here.iter().map(|question| question.number).collect());
                     world.witness.erased(world.time(), &said);
                     erased.push(conversation);
@@ -249,7 +279,7 @@ impl Given<'_> {
                 }
                 // One in which something is going on is no longer idle.
                 Ok(None) => is_done &= self.wanted == Wanted::Idle,
-                Err(error) => is_done = fails(world, self.place, &error),
+                Err(error) => is_done = fails(world, self.place, began, &error),
             }
         }
         store.erase_receipts(&erased).await?;
@@ -310,23 +340,32 @@ fn is_refusal(error: &StoreError) -> bool {
     )
 }
 
-/// A command fails, which it may only where the disk or the database does, or where its lease ends because a clock is set
-/// ahead or its machine stands still. Returns that it has not done what it was to do.
-fn fails(world: &World, place: &Place, error: &StoreError) -> bool {
+/// A command fails, which it may only while the disk or the database does, or where its lease ends because a clock is
+/// set ahead or its machine stands still for long enough. Returns that it has not done what it was to do.
+fn fails(world: &World, place: &Place, began: Began, error: &StoreError) -> bool {
     // The path differs between runs.
     let why = error.to_string().replace(&place.name(), "STORE");
     world.say(|| format!("erasing fails: {why}"));
-    let excuses = |what: &What| match what {
-        What::Trouble { kind, .. } => matches!(kind, Trouble::DiskFull | Trouble::DiskBroken | Trouble::DiskUnread),
-        What::Clock { .. } | What::Harm { harm: Harm::Stopped, .. } => matches!(error, StoreError::LeaseLost { .. }),
-        What::Harm { harm: Harm::OffDatabase, .. } | What::Statement { .. } => {
-            matches!(error, StoreError::Away { .. } | StoreError::LeaseLost { .. })
+    let is_lost = matches!(error, StoreError::LeaseLost { .. });
+    let is_cut_off = is_lost || matches!(error, StoreError::Away { .. });
+    let (now, here) = (world.time(), world.host());
+    let meets = |event: &Event, lasts: u64| {
+        event.at <= now && began.command_at <= event.at.saturating_add(lasts).saturating_add(RECOVERS_WITHIN)
+    };
+    let outlasts_lease = Duration::from_millis(now - began.attempt_at) > LEASE_FOR;
+    let excuses = |event: &Event| match event.what {
+        What::Trouble { kind: Trouble::DiskFull | Trouble::DiskBroken | Trouble::DiskUnread, lasts, .. } => {
+            meets(event, lasts)
         }
+        What::Clock { .. } => is_lost && meets(event, 0),
+        What::Harm { harm: Harm::Stopped, host, lasts } => {
+            is_lost && outlasts_lease && host == here && meets(event, lasts)
+        }
+        What::Harm { harm: Harm::OffDatabase, host, lasts } => is_cut_off && host == here && meets(event, lasts),
         _ => false,
     };
-    let now = world.time();
-    let is_excused = world.scenario.events.iter().any(|event| event.at <= now && excuses(&event.what));
-    if !is_excused && !world.is_dead() {
+    let is_blown = is_cut_off && world.blown() > began.blown;
+    if !is_blown && !world.scenario.events.iter().any(excuses) && !world.is_dead() {
         world.breach(format!("conversations could not be erased: {why}"));
     }
     false
@@ -348,6 +387,11 @@ fn said_in(slack: &Slack, key: &SessionKey) -> Vec<Question> {
         question.inbound.key == *key && question.accepted_at.is_some() && question.number < FIRST_OF_CONTACTS
     });
     questions
+}
+
+/// Whether it is a conversation of direct messages with this person.
+fn is_dm_of(key: &SessionKey, user: &str) -> bool {
+    matches!(&key.place, pmk_core::Place::Dm(of) if of == user)
 }
 
 /// How many messages of answered questions a conversation has in its archive, where that is in a file that can be read.

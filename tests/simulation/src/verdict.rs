@@ -22,6 +22,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::{
+    aging,
     database::WorldsDatabase,
     model,
     policies::Policies,
@@ -70,9 +71,11 @@ pub fn of(
             ledger.push('\n');
         }
     }
-    let mut breaches = world.breaches();
     let home = homes[0].path();
     let place = database.map_or_else(|| home.into(), |database| database.place(home));
+    // What is gone since the last look.
+    aging::watch(world, slack, &place);
+    let mut breaches = world.breaches();
     let mut kept = Kept::read(place);
     kept.spent = figures::spent(&Store::path(home), database);
     kept.votes = heeded::votes(&Store::path(home), database);
@@ -391,6 +394,9 @@ impl Verdict<'_> {
         let archived = self.kept.archived.get(number).copied().unwrap_or(0);
         if archived > 1 + self.wishes_in(question) {
             breaches.push(format!("q{number} stands {archived} times in the archive"));
+        }
+        if archived == 0 && self.must_be_archived(question, &replies) {
+            breaches.push(format!("q{number} was answered, and is not in the archive"));
         }
         replies.len() == 1
     }

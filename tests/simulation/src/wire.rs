@@ -29,6 +29,8 @@ struct State {
     /// Nothing gets through.
     is_cut: bool,
     fuse: Option<Fuse>,
+    /// How many fuses have blown.
+    blown: u32,
     dies: Option<Dies>,
     /// The open connections by number, with both ends of each.
     open: BTreeMap<u64, [UnixStream; 2]>,
@@ -114,6 +116,11 @@ impl Wire {
         self.state().fuse = Some(fuse);
     }
 
+    /// How many fuses have blown so far.
+    pub fn blown(&self) -> u32 {
+        self.state().blown
+    }
+
     /// Ends the wire.
     pub fn take_down(&self) {
         {
@@ -173,6 +180,7 @@ impl Wire {
     /// closed last, so that nobody notices anything before everything is done.
     fn blow(&self, kills: bool, last: u64) {
         let mut state = self.state();
+        state.blown += 1;
         state.hang_up(Some(last));
         state.is_cut |= kills;
         let dies = if kills { state.dies.take() } else { None };

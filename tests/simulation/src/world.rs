@@ -368,6 +368,11 @@ impl World {
         }
     }
 
+    /// How many fuses of the running process's connection to the database have blown.
+    pub fn blown(&self) -> u32 {
+        self.hosts[self.host()].wire.as_ref().map_or(0, |wire| wire.blown())
+    }
+
     /// Whether the running process is affected by this fault.
     pub fn is_hit(&self, harm: Harm) -> bool {
         let (now, host) = (self.time(), self.host());

@@ -309,3 +309,22 @@ fn respond(status: u16, headers: &[(String, String)], body: Body) -> Response<Bo
     }
     response.body(body).expect("headers of the test's choice")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "a rule was broken")]
+    fn a_violation_that_a_test_does_not_look_at_fails_it() {
+        let server = Anthropic::start_blocking();
+        server.lock().broken.push("a rule was broken".to_owned());
+    }
+
+    #[test]
+    fn a_violation_that_a_test_expects_does_not_fail_it() {
+        let server = Anthropic::start_blocking();
+        server.expect_refusals("a rule");
+        server.lock().broken.push("a rule was broken".to_owned());
+    }
+}

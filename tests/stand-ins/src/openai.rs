@@ -1,6 +1,6 @@
 //! A chat completions API on the loopback interface, strict about roles, keys and tool calls. What [`OpenAi::push`]
 //! queues is used for one valid request each, [`OpenAi::when`] chooses an answer by the last message; with neither it
-//! echoes the question.
+//! echoes the question. A request that broke the API's rules fails the test when the stand-in is dropped.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -57,8 +57,9 @@ struct Shared {
     refused: Option<(Kind, Reply)>,
     rules: Vec<(String, Reply)>,
     requests: Vec<Value>,
-    /// The rules of the API that requests broke.
-    refusals: Vec<String>,
+    /// The rules of the API that requests broke, and the words of those that were to be broken.
+    broken: Vec<String>,
+    to_break: Vec<String>,
     /// The maximum number of tokens of a request, and the response to a larger one.
     window: Option<(u64, Box<dyn FnMut() -> Reply + Send>)>,
     /// The token counts of the requests that were larger.
@@ -89,6 +90,9 @@ pub fn count_tokens(body: &Value) -> u64 {
 }
 
 /// A running stand-in; it stops when dropped.
+///
+/// # Panics
+/// When it is dropped, if a request broke a rule of the API that it was not [to break](OpenAi::expect_refusals).
 pub struct OpenAi {
     address: SocketAddr,
     shared: Arc<Mutex<Shared>>,
@@ -157,14 +161,26 @@ impl OpenAi {
         lock(&self.shared).too_large.clone()
     }
 
-    /// The rules of the API that requests broke, as its messages.
-    pub fn refusals(&self) -> Vec<String> {
-        lock(&self.shared).refusals.clone()
+    /// The test's own requests break rules whose message contains this.
+    pub fn expect_refusals(&self, words: &str) {
+        lock(&self.shared).to_break.push(words.to_owned());
     }
 
     /// The body of every request so far, including refused ones.
     pub fn requests(&self) -> Vec<Value> {
         lock(&self.shared).requests.clone()
+    }
+}
+
+impl Drop for OpenAi {
+    fn drop(&mut self) {
+        let mut broken = lock(&self.shared).broken.clone();
+        let to_break = lock(&self.shared).to_break.clone();
+        broken.retain(|message| !to_break.iter().any(|words| message.contains(words)));
+        // A test that fails already has said why.
+        if !std::thread::panicking() {
+            assert_eq!(broken, [] as [&str; 0]);
+        }
     }
 }
 
@@ -181,7 +197,7 @@ async fn completions(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMa
         return refuse(401, "invalid_api_key", "Incorrect API key provided.");
     }
     if let Err(message) = check(&body) {
-        shared.refusals.push(message.clone());
+        shared.broken.push(message.clone());
         return refuse(400, "invalid_request_error", &message);
     }
     if let Some((_, reply)) = shared.refused.clone().filter(|(is_refused, _)| is_refused(&body)) {
@@ -358,6 +374,20 @@ fn is_in_parts(content: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[should_panic(expected = "a rule was broken")]
+    fn a_violation_that_a_test_does_not_look_at_fails_it() {
+        let server = OpenAi::start();
+        lock(&server.shared).broken.push("a rule was broken".to_owned());
+    }
+
+    #[test]
+    fn a_violation_that_a_test_expects_does_not_fail_it() {
+        let server = OpenAi::start();
+        server.expect_refusals("a rule");
+        lock(&server.shared).broken.push("a rule was broken".to_owned());
+    }
 
     #[test]
     fn calls_and_their_results_are_checked() {

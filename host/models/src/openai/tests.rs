@@ -76,6 +76,7 @@ async fn a_round_of_tools() {
     messages.push(Message { role: Role::User, origin: Origin::ToolResult, blocks: results });
     client.ask(&request(messages.clone()), &Meter::default()).await.expect("an accepted history");
     // The stand-in detects what the real API would.
+    server.expect_refusals("must be followed by tool messages");
     let Some(Message { blocks, .. }) = messages.last_mut() else { panic!("a message") };
     blocks.pop();
     let error = client.ask(&request(messages), &Meter::default()).await.expect_err("a call without a result");

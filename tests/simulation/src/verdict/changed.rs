@@ -74,6 +74,11 @@ impl Verdict<'_> {
         self.done.iter().any(|done| told(done) && done.about.contains(&number))
     }
 
+    /// Whether somebody wished it to be asked again.
+    pub(super) fn is_wished_again(&self, question: &Question) -> bool {
+        self.wishes().any(|about| about.contains(&question.number))
+    }
+
     /// The questions that are to be asked again, by wish.
     fn wishes(&self) -> impl Iterator<Item = &[usize]> {
         self.done.iter().filter(|done| asks_again(&done.news)).map(|done| done.about.as_slice())
