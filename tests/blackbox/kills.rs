@@ -182,7 +182,8 @@ async fn answer(round: &Round, what: &str) {
     slack.heal(kill.method);
     slack.heal("chat.stopStream");
     let gateway = Gateway::asking(&home, &slack, &anthropic, &[]);
-    assert!(slack.await_connected(PATIENCE).await);
+    // Not before it listens for signals.
+    until_async(what, || gateway.log().contains(" ready ").then_some(())).await;
     // The question does not come again, or wait for another answer.
     assert!(slack.await_ack(&asked.event_id, PATIENCE).await.is_some(), "{what}");
     until_async(what, || (turns() >= wanted && home.is_all_answered()).then_some(())).await;

@@ -88,8 +88,14 @@ async fn of_person(services: &Services, mut turn: OpenTurn) -> Result<Admission,
     {
         let (session, actor, of, most) =
             (turn.inbound.key.to_string(), turn.inbound.user.clone(), of.name(), MOST_OF_APPS);
-        let hint = "let the app ask less often; if two bots answer each other, put one on the `blocklist`";
-        tracing::warn!(session, user = actor, of, most, hint, "an app is not answered: the hourly limit is reached");
+        tracing::warn!(
+            session,
+            user = actor,
+            of,
+            most,
+            hint = "let the app ask less often; if two bots answer each other, put one on the `blocklist`",
+            "an app is not answered: the hourly limit is reached"
+        );
         // Not even that it is refused is said: it might answer that.
         ignore(services, turn, vec![Event::AppBounded { actor, session, of, most }.into()]).await?;
         return Ok(Admission::Nothing);
