@@ -93,8 +93,8 @@ async fn of_person(services: &Services, mut turn: OpenTurn) -> Result<Admission,
             user = actor,
             of,
             most,
-            hint = "let the app ask less often; if two bots answer each other, put one on the `blocklist`",
-            "an app is not answered: the hourly limit is reached"
+            "an app is not answered: the hourly limit is reached\n  hint: let the app ask less often; if two bots answer \
+             each other, put one on the `blocklist`"
         );
         // Not even that it is refused is said: it might answer that.
         ignore(services, turn, vec![Event::AppBounded { actor, session, of, most }.into()]).await?;
