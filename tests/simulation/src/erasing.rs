@@ -43,7 +43,7 @@ const ARCHIVED: &str = "SELECT count(*) FROM session s JOIN message m ON m.sessi
 pub enum Wanted {
     /// The conversation of this question.
     Of(usize),
-    /// All conversations in which nobody has written since the command was given.
+    /// All conversations in which everything is answered.
     Idle,
     /// What the person who asks this question has written, in all conversations.
     From(usize),
@@ -200,7 +200,7 @@ async fn command(world: &Arc<World>, slack: &Slack, place: &Place, wanted: Wante
     let began = Began::now(world);
     // As another process: the gateway's store knows nothing of what this one changes.
     let given = match Store::open_with(place.clone(), &Opening { clock, threads }) {
-        Ok(store) => Given { world, slack, place, store, wanted, began, now_ms: world.clock() }.carry_out().await,
+        Ok(store) => Given { world, slack, place, store, wanted, began }.carry_out().await,
         Err(error) => Err(error),
     };
     given.unwrap_or_else(|error| fails(world, place, began, &error))
@@ -232,8 +232,6 @@ struct Given<'a> {
     store: Store,
     wanted: Wanted,
     began: Began,
-    /// When it was given, by the clock of its machine.
-    now_ms: i64,
 }
 
 impl Given<'_> {
@@ -246,7 +244,7 @@ impl Given<'_> {
                 let Some(asked) = known(slack, question) else { return Ok(false) };
                 vec![asked.inbound.key]
             }
-            Wanted::Idle => store.idle_conversations(0, self.now_ms).await?,
+            Wanted::Idle => store.idle_conversations(0, world.clock()).await?,
             Wanted::From(question) => {
                 let Some(asked) = known(slack, question) else { return Ok(false) };
                 let user = &*person.insert(asked.inbound.user);
@@ -292,16 +290,18 @@ impl Given<'_> {
 
     /// Erases a conversation, up to its receipts, or what a person has written in it; `None`: that was refused.
     async fn erase(&self, key: &SessionKey, person: Option<&str>) -> Result<Option<ErasedOfPerson>, StoreError> {
-        let Given { world, store, place, now_ms, .. } = self;
+        let Given { world, store, place, .. } = self;
         let before = archived(place, key);
         let attempt = world.erasures.begins(key, world.time());
         let (erasing, wait) = match self.wanted {
             Wanted::Idle => (Erasing::Idle { days: 0 }, Duration::ZERO),
             Wanted::Of(_) | Wanted::From(_) => (Erasing::Anyway, TURN_WAIT),
         };
+        // As the command does, anew for each of them: its lease begins then.
+        let now_ms = world.clock();
         let outcome = match person {
-            Some(user) => store.erase_from(key, user, WORDS, wait, *now_ms).await,
-            None => store.erase_conversation(key, erasing, wait, *now_ms).await.map(ErasedOfPerson::Conversation),
+            Some(user) => store.erase_from(key, user, WORDS, wait, now_ms).await,
+            None => store.erase_conversation(key, erasing, wait, now_ms).await.map(ErasedOfPerson::Conversation),
         };
         match outcome {
             Ok(erased) => {
