@@ -274,6 +274,9 @@ fn a_case_that_makes_no_sense_is_named() {
         json!({"decision": "recover", "overflow": {"available": ["trim"]}, "window": 9_000}),
         json!({"decision": "cap", "incoming": {"kind": "seed", "text": "x"}, "phase": "first"}),
         json!({"decision": "cap", "incoming": {"kind": "seed", "text": "x"}, "seedMayGo": true}),
+        json!({"history": [{"role": "user", "content": "q"}], "incoming": {"kind": "seed", "text": "x"}}),
+        json!({"history": [{"role": "user", "content": "q"}], "overflow": {"available": ["trim"]}}),
+        json!({"decision": "recover", "overflow": {"available": ["trim"]}, "history": "missing.json"}),
     ] {
         home.write("case.json", case.to_string());
         let folder = home.path().display().to_string();

@@ -3,7 +3,7 @@
 use pmk_core::{Place, SessionKey};
 
 use super::{
-    CalledOff, Pending, Store, StoreError, asked,
+    CalledOff, Pending, Store, StoreError,
     changes::{Known, WAITING_AT, find, reply_at},
     codec, erase,
     error::Fault,
@@ -17,8 +17,8 @@ use crate::{
 };
 
 pub(super) const PLACE: &str = "SELECT channel, ts FROM inbox WHERE id = ?1";
-pub(super) const ASKED: &str = "SELECT i.user, i.channel, i.ts, i.edited, i.called_off, i.attached, i.session_id,
-            t.asked_by IS NOT NULL OR t.answered_with IS NOT NULL AS is_question, t.delivered_at IS NOT NULL AS is_over
+pub(super) const ASKED: &str = "SELECT i.user, i.channel, i.ts, i.edited, i.called_off, i.attached,
+            i.by_app IS NOT NULL AS by_app, t.asked_by IS NOT NULL OR t.answered_with IS NOT NULL AS is_question, t.delivered_at IS NOT NULL AS is_over
      FROM turn t JOIN inbox i ON i.id = t.id WHERE t.id = ?1";
 const PIECES: &str = "SELECT t.id, t.piece_start, t.piece_bytes, i.user FROM turn t JOIN inbox i ON i.id = t.id
      WHERE t.answered_with = ?1 ORDER BY t.piece_start IS NULL, t.piece_start, t.id";
@@ -90,12 +90,16 @@ impl Store {
                 QuestionAt::Waits => return Ok(RegenerateOutcome::Waits),
                 QuestionAt::NotYet => return Ok(RegenerateOutcome::Nothing),
             };
-            let questions = asked_again(conn, (turn, &key), &event_id, (&actor, now_ms))?;
+            let questions = asked_again(conn, turn, &key, &event_id)?;
             let is_theirs = questions.iter().any(|question| question.user == actor)
                 || conn.prepare_cached(WROTE_IN)?.exists(params![turn.0, actor])?;
             let Some(newest) = questions.last() else { return Ok(RegenerateOutcome::Nothing) };
             if !is_theirs && !is_admin {
                 return Ok(RegenerateOutcome::NotTheirs);
+            }
+            // It would go on for ever; people may still do it.
+            if questions.iter().any(|question| question.by_app && question.user == actor) {
+                return Ok(RegenerateOutcome::Nothing);
             }
             let is_settled = matches!(by, RegenerateTrigger::Button) && was_answered_since(conn, &message)?;
             if is_settled || intake::was_seen(conn, newest, now_ms)? {
@@ -186,22 +190,14 @@ fn newest_of(conn: &Connection, turn: TurnId) -> Result<(TurnId, Option<Known>),
 }
 
 /// Returns the questions that a finished turn has answered, each as a message of its own, in the order they were
-/// written; none where it has answered none, or all were deleted. The newest gets this event id. Those of an app that
-/// asks for it itself count as its own once more.
-fn asked_again(
-    conn: &Connection,
-    (turn, key): (TurnId, &SessionKey),
-    event_id: &str,
-    (actor, now_ms): (&str, i64),
-) -> Result<Vec<Inbound>, Fault> {
+/// written; none where it has answered none, or all were deleted. The newest gets this event id.
+fn asked_again(conn: &Connection, turn: TurnId, key: &SessionKey, event_id: &str) -> Result<Vec<Inbound>, Fault> {
     let mut questions = Vec::new();
     for (of, text) in texts(conn, turn, key)? {
         let mut statement = conn.prepare_cached(ASKED)?;
         let mut rows = statement.query([of.0])?;
         let Some(row) = rows.next()? else { continue };
-        let (Some(user), Some(channel), ts) = (row.get::<_, Option<String>>(0)?, row.get(1)?, row.get(2)?) else {
-            continue;
-        };
+        let (Some(user), Some(channel), ts) = (row.get(0)?, row.get(1)?, row.get(2)?) else { continue };
         let called_off: Option<String> = row.get(4)?;
         let is_gone = called_off.as_deref() == Some(CalledOff::Deleted.name());
         if is_gone || !row.get::<_, bool>("is_question")? || !row.get::<_, bool>("is_over")? {
@@ -209,8 +205,7 @@ fn asked_again(
         }
         let edited: Option<String> = row.get(3)?;
         let attached: Option<String> = row.get("attached")?;
-        let session = SessionId(row.get("session_id")?);
-        let by_app = user == actor && asked::is_app(conn, (key.front, &user), session, now_ms)?;
+        let by_app = row.get("by_app")?;
         questions.push(Inbound {
             event_id: format!("{event_id}:{of}"),
             aliases: vec![],

@@ -26,8 +26,6 @@ pub(super) const OF_CONVERSATION: &str = "SELECT count(*) FROM asked WHERE kind 
 pub(super) const ASK: &str = "INSERT INTO asked (kind, front, \"user\", session_id, at) VALUES (?1, ?2, ?3, ?4, ?5)";
 pub(super) const IS_COUNTED: &str =
     "SELECT 1 FROM asked WHERE kind = ?1 AND front = ?2 AND \"user\" = ?3 AND session_id = ?4 AND at = ?5";
-pub(super) const ASKED_AS: &str =
-    "SELECT 1 FROM asked WHERE kind = ?1 AND front = ?2 AND \"user\" = ?3 AND session_id = ?4 AND at > ?5";
 /// The newest, so many.
 pub(super) const TAKE_BACK: &str = "DELETE FROM asked WHERE id IN
      (SELECT id FROM asked WHERE kind = ?1 AND front = ?2 AND \"user\" = ?3 AND session_id = ?4 ORDER BY at DESC LIMIT ?5)";
@@ -146,17 +144,6 @@ impl Store {
         })
         .await
     }
-}
-
-/// Whether a question of this author in this conversation was counted as an app's within the last hour: nothing else
-/// says whether who reacts is an app.
-pub(super) fn is_app(
-    conn: &Connection,
-    (front, user): (FrontName, &str),
-    session: SessionId,
-    now_ms: i64,
-) -> Result<bool, Fault> {
-    Ok(conn.prepare_cached(ASKED_AS)?.exists(params![OF_APP, front_name(front), user, session.0, since(now_ms)])?)
 }
 
 /// Since when questions count.

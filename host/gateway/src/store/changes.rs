@@ -29,7 +29,8 @@ use crate::{
 macro_rules! select_known {
     () => {
         "SELECT i.id, i.session_id, s.key, i.channel, i.message, i.edited, i.edited_at, i.called_off,
-            i.attached IS NOT NULL AS had_attached, t.id IS NOT NULL AS begun, t.answered_at IS NOT NULL AS answered
+            i.attached IS NOT NULL AS had_attached, t.id IS NOT NULL AS begun, i.parked_at IS NOT NULL AS parked,
+            t.answered_at IS NOT NULL AS answered
      FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id WHERE "
     };
 }
@@ -258,6 +259,7 @@ pub(super) struct Known {
     /// Whether files came with it.
     pub(super) had_attached: bool,
     pub(super) is_begun: bool,
+    pub(super) is_parked: bool,
     pub(super) is_answered: bool,
 }
 
@@ -302,6 +304,7 @@ pub(super) fn known(mut rows: Rows<'_>) -> Result<Vec<Known>, Fault> {
             called_off: called_off.as_deref().and_then(CalledOff::from_name),
             had_attached: has_attached || row.get("had_attached")?,
             is_begun: row.get("begun")?,
+            is_parked: row.get("parked")?,
             is_answered: row.get("answered")?,
         });
     }
@@ -343,10 +346,10 @@ fn edit(conn: &Connection, pen: EventWriter, edit: &Edit, now_ms: i64) -> Result
     if last_edit.as_ref().is_some_and(|last| last > at) {
         return Ok(Changed::Nothing);
     }
-    // A stopped question enters the conversation, too, with the words that it has by then. An app's is kept as it was
-    // begun: an app that writes bit by bit would have the model asked anew for each bit.
+    // A stopped question enters the conversation, too, with the words that it has by then. An app's is kept as it is being
+    // answered: an app that writes bit by bit would have the model asked anew for each bit.
     let unanswered = known.message.as_ref().filter(|_| !known.is_answered);
-    let waits = unanswered.is_some_and(|asked| !(asked.by_app && known.is_begun));
+    let waits = unanswered.is_some_and(|asked| !(asked.by_app && known.is_begun && !known.is_parked));
     let turn = known.turn();
     match known.message {
         Some(mut asked) if waits => {

@@ -55,6 +55,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0029_in_person.sql"),
     include_str!("migrations/0030_promoted.sql"),
     include_str!("migrations/0031_erasing.sql"),
+    include_str!("migrations/0032_apps.sql"),
 ];
 
 /// The migration that gives conversations a searchable archive; messages stored before it have to be added to the

@@ -46,11 +46,11 @@ pub(super) const OPEN_SESSION: &str =
 pub(super) const ENTER_SESSION: &str =
     "UPDATE session SET active_at = ?2, channel = coalesce(?3, channel) WHERE id = ?1";
 pub(super) const ENTER_INBOX: &str =
-    "INSERT INTO inbox (session_id, event_id, received_at, ts, message, channel, \"user\")
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-const ENTER_INBOX_OF_HOME: &str =
-    "INSERT INTO inbox (session_id, event_id, received_at, ts, message, channel, \"user\", home)
+    "INSERT INTO inbox (session_id, event_id, received_at, ts, message, channel, \"user\", by_app)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+const ENTER_INBOX_OF_HOME: &str =
+    "INSERT INTO inbox (session_id, event_id, received_at, ts, message, channel, \"user\", by_app, home)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
 
 macro_rules! open_work {
     ($of_home:literal) => {
@@ -363,7 +363,8 @@ pub(super) fn enter(
             conn.prepare_cached(OPEN_SESSION)?.insert(params![key, now_ms, inbound.channel()])?
         }
     };
-    let values = params![session, event_id, now_ms, ts, json, reply_to.channel, user];
+    let by_app = inbound.by_app.then_some(1_i64);
+    let values = params![session, event_id, now_ms, ts, json, reply_to.channel, user, by_app];
     let mut enter = conn.prepare_cached(conn.either(ENTER_INBOX, ENTER_INBOX_OF_HOME))?;
     Ok(InboxId(enter.insert(&*of_home(conn, values))?))
 }

@@ -79,11 +79,11 @@ async fn of_person(services: &Services, mut turn: OpenTurn) -> Result<Admission,
     };
     let ruling = services.people.may(gets.unwrap_or(&turn.inbound.user), action, Some(&turn.inbound.reply_to.channel));
     let is_blocked = matches!(ruling, AccessDecision::Refused { reason: Reason::Blocked });
-    // People write through apps as well: what others wait for goes through, and commands, which cost no model.
+    // Commands cost no model, and an app cannot have its own question asked once more.
     if turn.inbound.by_app
         && !is_blocked
         && command.is_none()
-        && turn.absorbs().is_none()
+        && !store::is_again(&turn.inbound)
         && let Some(of) = services.store.count_of_app(&turn, MOST_OF_APPS, services.now_ms()).await?
     {
         let (session, actor, of, most) =

@@ -119,6 +119,13 @@ async fn an_app_that_edited_its_question_while_it_was_answered_had_the_model_ask
     store.record(begun.turn, recorded, NOW).await.unwrap();
     store.finish(begun.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     assert_eq!(asked_again(&store, &at(1), "wish").await.first().map(|(text, ..)| &**text), Some("one two three four"));
+    // Of one that is parked, no answer is being made.
+    let parked = store.accept(&Inbound { by_app: true, ..written(2, "too long") }, NOW).await.unwrap().expect("new");
+    ask(&store, parked).await;
+    store.park(parked, "refused", vec![], NOW).await.unwrap();
+    assert_eq!(store.edit(&edit(2, "short", 5), NOW).await, Ok(here(true)));
+    store.unpark(None, NOW).await.unwrap();
+    assert_eq!(waits_as(&store, parked).await, "short");
 }
 
 #[tokio::test]

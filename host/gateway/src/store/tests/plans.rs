@@ -94,7 +94,6 @@ const BY_INDEX: &[&str] = &[
     asked::OF_PERSON,
     asked::OF_CONVERSATION,
     asked::IS_COUNTED,
-    asked::ASKED_AS,
     asked::ASK,
     asked::TAKE_BACK,
     asked::WRITTEN_BY,

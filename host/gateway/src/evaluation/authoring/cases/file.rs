@@ -143,8 +143,12 @@ impl Case {
                 nonsense("the policy does not make that decision").hint("list its exports with `policy inspect`")
             );
         }
-        let (prunes, recovers) = (self.decision == Asks::Prune, self.decision == Asks::Recover);
+        let [prunes, caps, summarizes, recovers] =
+            [Asks::Prune, Asks::Cap, Asks::Summarize, Asks::Recover].map(|asks| self.decision == asks);
         for (is_out_of_place, what) in [
+            (self.history.is_some() && !prunes && !summarizes, "`history` is only for `prune` and `summarize`"),
+            (self.incoming.is_some() && !caps, "`incoming` is only for `cap`"),
+            (self.overflow.is_some() && !recovers, "`overflow` is only for `recover`"),
             (self.window.is_some() && !prunes, "`window` is only for `prune`"),
             (self.phase.is_some() && !prunes && !recovers, "`phase` is only for `prune` and `recover`"),
             (self.seed_may_go && !prunes, "`seedMayGo` is only for `prune`"),
