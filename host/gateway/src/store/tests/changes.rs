@@ -118,7 +118,10 @@ async fn an_app_that_edited_its_question_while_it_was_answered_had_the_model_ask
     let recorded = Recorded { outcome, revision: begun.live.revision, ..recorded("one two", "a") };
     store.record(begun.turn, recorded, NOW).await.unwrap();
     store.finish(begun.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
-    assert_eq!(asked_again(&store, &at(1), "wish").await.first().map(|(text, ..)| &**text), Some("one two three four"));
+    let admin = ("U9", true);
+    let again = store.again(admin, &MessageRef::new("D1", at(1)), reaction("wish"), NOW).await.unwrap();
+    let RegenerateOutcome::Taken(again) = again else { panic!("{again:?}") };
+    assert_eq!(waits_as(&store, again.inbox).await, "one two three four");
     // Of one that is parked, no answer is being made.
     let parked = store.accept(&Inbound { by_app: true, ..written(2, "too long") }, NOW).await.unwrap().expect("new");
     ask(&store, parked).await;
