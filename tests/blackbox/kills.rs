@@ -17,9 +17,6 @@ use crate::{
     workspace::{Gateway, is_of_presence, rules_for_kills},
 };
 
-/// What the gateway logs once it has started.
-const READY: &str = " ready version=";
-
 /// So many rounds at the same time: most of each is waiting.
 const AT_ONCE: usize = 8;
 
@@ -181,13 +178,11 @@ async fn answer(round: &Round, what: &str) {
     }
     // It may not come so far: then it is killed after the answer.
     until_async(what, || is_over().then_some(())).await;
-    let starts = gateway.log().matches(READY).count();
     gateway.kill();
     slack.heal(kill.method);
     slack.heal("chat.stopStream");
     let gateway = Gateway::asking(&home, &slack, &anthropic, &[]);
-    // Not before it listens for signals.
-    until_async(what, || (gateway.log().matches(READY).count() > starts).then_some(())).await;
+    gateway.await_ready().await;
     // The question does not come again, or wait for another answer.
     assert!(slack.await_ack(&asked.event_id, PATIENCE).await.is_some(), "{what}");
     until_async(what, || (turns() >= wanted && home.is_all_answered()).then_some(())).await;

@@ -28,6 +28,7 @@ pub async fn each_is_answered_once(slack: &Slack, home: &Home, gateway: Gateway,
         assert!(slack.await_ack(&question.event_id, PATIENCE).await.is_some(), "{question:?}");
     }
     until_async("the end of all turns", || home.is_all_answered().then_some(())).await;
+    gateway.await_ready().await;
     // A second answer that came late is there by then.
     assert!(gateway.terminate().success());
     for (channel, questions) in channels {

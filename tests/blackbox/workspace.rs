@@ -13,7 +13,7 @@ use pmk_stand_ins::{
 };
 use serde_json::Value;
 
-use crate::support::{Home, PATIENCE};
+use crate::support::{Home, PATIENCE, until_async};
 
 /// Slack's rules, with waits that a test can afford and a deadline that no machine is too slow for.
 pub fn rules() -> SlackRules {
@@ -67,6 +67,8 @@ impl Scene {
 pub struct Gateway {
     child: Child,
     log: PathBuf,
+    /// How much those before it have written there.
+    before: usize,
 }
 
 impl Gateway {
@@ -87,12 +89,18 @@ impl Gateway {
         let log = home.path().join("stderr.log");
         let stderr = File::options().create(true).append(true).open(&log).expect("a file in the home");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
-        Gateway { child: command.spawn().expect("the program starts"), log }
+        let before = std::fs::metadata(&log).expect("the log").len() as usize;
+        Gateway { child: command.spawn().expect("the program starts"), log, before }
     }
 
     /// What it has written to standard error, and those before it in this home.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).expect("the log")
+    }
+
+    /// Waits until it listens for signals.
+    pub async fn await_ready(&self) {
+        until_async("it is ready", || self.log()[self.before..].contains(" ready version=").then_some(())).await;
     }
 
     pub fn pid(&self) -> u32 {

@@ -108,9 +108,10 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 pub(super) struct PutOff(Vec<(String, Arc<Value>, Instant)>);
 
 impl PutOff {
-    /// Has a call wait. One without a body is like every other of its method, of which several may be under way.
+    /// Has a call wait. Of some, the same may be under way twice, before the first is refused: of those without a body,
+    /// and where a status is removed at the end of a turn and by who looks what is left.
     pub(super) fn add(&mut self, method: &str, body: &Arc<Value>, at: Instant, wait: Duration) {
-        if body.as_object().is_some_and(|body| !body.is_empty()) {
+        if method != "assistant.threads.setStatus" && body.as_object().is_some_and(|body| !body.is_empty()) {
             self.0.push((method.to_owned(), Arc::clone(body), at + wait.min(LONGEST_WAIT)));
         }
     }
