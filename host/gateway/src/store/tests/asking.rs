@@ -15,10 +15,10 @@ use crate::{
     },
 };
 
-const HOUR: i64 = BOUNDED_FOR.as_millis() as i64;
+pub(in crate::store::tests) const HOUR: i64 = BOUNDED_FOR.as_millis() as i64;
 const DAY: i64 = CONFIRMED_WITHIN.as_millis() as i64;
 
-fn asking(kind: Kind, user: &str, session: SessionId) -> Asking {
+pub(in crate::store::tests) fn asking(kind: Kind, user: &str, session: SessionId) -> Asking {
     Asking { kind, front: FrontName::Slack, user: user.into(), session }
 }
 
@@ -44,59 +44,6 @@ async fn an_hour_is_counted_by_person_and_by_conversation() {
     assert_eq!(count(&store, Kind::Escalate, "U1", one, NOW + HOUR).await, None, "the first of them is an hour ago");
     assert_eq!(count(&store, Kind::Escalate, "U1", one, NOW + HOUR).await, Some(Bound::Person));
     assert_eq!(number(&home, "SELECT count(*) FROM asked WHERE at <= 1"), 0);
-}
-
-#[tokio::test]
-async fn a_question_of_an_app_counts_once_however_often_its_turn_is_begun() {
-    let home = home();
-    let store = open(&home);
-    let [mut one, mut other] =
-        [turn(&store, "slack:channel:C1", "Ev1").await, turn(&store, "slack:dm:U1", "Ev2").await];
-    let count = async |turn: &OpenTurn, now| store.count_of_app(turn, 2, now).await.unwrap();
-    for (received, now) in [(NOW, NOW), (NOW, NOW + 5), (NOW + 1, NOW + 6), (NOW, NOW + 7)] {
-        one.received_at_ms = received;
-        assert_eq!(count(&one, now).await, None, "{received}");
-    }
-    one.received_at_ms = NOW + 8;
-    assert_eq!(count(&one, NOW + 8).await, Some(Bound::Person));
-    other.received_at_ms = NOW + 8;
-    assert_eq!(count(&other, NOW + 8).await, Some(Bound::Person), "in another conversation");
-    one.inbound.user = "U7".into();
-    assert_eq!(count(&one, NOW + 8).await, Some(Bound::Conversation), "another app in this one");
-    other.inbound.user = "U7".into();
-    assert_eq!(count(&other, NOW + 8).await, None);
-    let asking = asking(Kind::MraAsk, "U1", one.session);
-    assert_eq!(store.count_asked(asking, 1, NOW + 9).await.unwrap(), None, "directives are counted apart");
-    one.inbound.user = "U1".into();
-    assert_eq!(count(&one, NOW + HOUR).await, None, "the first of them is an hour ago");
-}
-
-/// Regression: an app that reacts to its own question, and to each answer, had it asked again and again.
-#[tokio::test]
-async fn an_app_that_had_its_question_asked_once_more_was_answered_without_limit() {
-    for (by_app, actor, is_taken) in [
-        (true, ("U1", false), false),
-        (true, ("U1", true), false),
-        (true, ("U9", true), true),
-        (false, ("U1", false), true),
-    ] {
-        let home = home();
-        let store = open(&home);
-        let message = Inbound { by_app, ts: "1.0".into(), ..inbound("slack:dm:U1", "Ev1") };
-        let asked = ask(&store, store.accept(&message, NOW).await.unwrap().expect("a new message")).await;
-        let outcome = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
-        store.record(asked.turn, Recorded { outcome, ..recorded("q", "a") }, NOW).await.unwrap();
-        store.finish(asked.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
-        // Long after its question was counted.
-        let later = NOW + 24 * HOUR;
-        match store.again(actor, &MessageRef::new("D1", "1.0"), reaction("repeat"), later).await.unwrap() {
-            RegenerateOutcome::Taken(again) => {
-                assert!(is_taken, "{by_app} {actor:?}");
-                assert_eq!(ask(&store, again.inbox).await.inbound.by_app, by_app);
-            }
-            other => assert_eq!((other, is_taken), (RegenerateOutcome::Nothing, false), "{by_app} {actor:?}"),
-        }
-    }
 }
 
 /// Regression: after the clock was set back, a person who had asked before could ask nobody until the clock had

@@ -62,7 +62,7 @@ pub(in crate::store::tests) fn edit(number: usize, text: &str, second: u32) -> E
     Edit { message: written(number, text), at: edited, is_for_us: true, comes_alone: false, manner: None }
 }
 
-fn here(anew: bool) -> Changed {
+pub(in crate::store::tests) fn here(anew: bool) -> Changed {
     Changed::Here { key: KEY.parse().unwrap(), anew }
 }
 
@@ -74,7 +74,7 @@ pub(in crate::store::tests) async fn deleted(store: &Store, ts: &str) -> Changed
     store.delete(&deletion("D1", ts), words(), NOW).await.unwrap()
 }
 
-async fn waits_as(store: &Store, inbox: InboxId) -> String {
+pub(in crate::store::tests) async fn waits_as(store: &Store, inbox: InboxId) -> String {
     ask(store, inbox).await.inbound.text
 }
 
@@ -97,38 +97,6 @@ async fn a_question_that_waits_is_asked_as_it_was_edited_last() {
     let fresh = Recorded { revision: anew.live.revision, ..recorded("four", "a") };
     store.record(anew.turn, fresh, NOW).await.unwrap();
     assert_eq!(live_texts(&store, KEY).await, ["four", "a"]);
-}
-
-/// Regression: an app that wrote its question bit by bit, by edits, had the model asked anew for each bit.
-#[tokio::test]
-async fn an_app_that_edited_its_question_while_it_was_answered_had_the_model_asked_anew() {
-    let home = home();
-    let store = open(&home);
-    let asked = Inbound { by_app: true, ..written(1, "one") };
-    let inbox = store.accept(&asked, NOW).await.unwrap().expect("a new message");
-    assert_eq!(store.edit(&edit(1, "one two", 1), NOW).await, Ok(here(false)));
-    let begun = ask(&store, inbox).await;
-    assert_eq!(begun.inbound.text, "one two", "it had not begun");
-    assert_eq!(store.edit(&edit(1, "one two", 2), NOW).await, Ok(Changed::Nothing));
-    for (bit, second) in [("one two three", 3), ("one two three four", 4)] {
-        assert_eq!(store.edit(&edit(1, bit, second), NOW).await, Ok(here(false)), "{bit}");
-        assert_eq!(store.edit(&edit(1, bit, second), NOW).await, Ok(Changed::Nothing), "{bit}, again");
-    }
-    let outcome = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
-    let recorded = Recorded { outcome, revision: begun.live.revision, ..recorded("one two", "a") };
-    store.record(begun.turn, recorded, NOW).await.unwrap();
-    store.finish(begun.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
-    let admin = ("U9", true);
-    let again = store.again(admin, &MessageRef::new("D1", at(1)), reaction("wish"), NOW).await.unwrap();
-    let RegenerateOutcome::Taken(again) = again else { panic!("{again:?}") };
-    assert_eq!(waits_as(&store, again.inbox).await, "one two three four");
-    // Of one that is parked, no answer is being made.
-    let parked = store.accept(&Inbound { by_app: true, ..written(2, "too long") }, NOW).await.unwrap().expect("new");
-    ask(&store, parked).await;
-    store.park(parked, "refused", vec![], NOW).await.unwrap();
-    assert_eq!(store.edit(&edit(2, "short", 5), NOW).await, Ok(here(true)));
-    store.unpark(None, NOW).await.unwrap();
-    assert_eq!(waits_as(&store, parked).await, "short");
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Tests that hold for either database, one topic per module: this file is included once for each.
 
+mod apps;
 pub(super) mod archives;
 mod asking;
 mod atom_files;
