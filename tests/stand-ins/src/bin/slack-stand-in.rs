@@ -1,6 +1,6 @@
 //! The stand-in Slack as a program, for clients that are not written in Rust: prints its address and tokens on standard
 //! output, executes the orders on standard input, one JSON object per line, and reports what it saw when the input
-//! ends.
+//! ends. It fails if a rule was broken; its arguments are violations that are none for this client.
 
 use std::{
     io::{Write, stdout},
@@ -48,13 +48,14 @@ enum Order {
 
 #[tokio::main]
 async fn main() -> ExitCode {
+    let expected = std::env::args().skip(1);
     let rules = SlackRules {
         // So that a renewal of the sockets takes place within a test.
         warning_grace: Duration::from_secs(1),
         retry_delays: [100, 1_000, 5_000].map(Duration::from_millis).to_vec(),
         ..SlackRules::default()
     };
-    let slack = Slack::start(rules).await;
+    let slack = Slack::start(rules.expecting(expected)).await;
     let SlackRules { app_token, bot_token, .. } = slack.rules();
     say(&json!({"api_url": slack.api_url(), "app_token": app_token, "bot_token": bot_token}));
     let mut lines = BufReader::new(stdin()).lines();
