@@ -363,7 +363,7 @@ async fn a_database_that_is_away_is_told_of_once_however_much_comes_meanwhile() 
     let status = host.home.run(&["--store", &host.store, "status"], "");
     assert_eq!(status.status.code(), Some(1), "{}", status.stdout);
     let told = status.stdout.lines().filter(|line| line.trim_start().starts_with("because"));
-    assert_eq!(told.map(str::trim).collect::<Vec<_>>(), ["because      it cannot reach its database"]);
+    assert_eq!(told.map(str::trim).collect::<Vec<_>>(), ["because      it cannot use its database"]);
     assert!(!status.stdout.contains("ledger") && !status.stderr.contains("disk"), "{}{}", status.stdout, status.stderr);
     // Once, it was down a minute later, and whoever looked after it killed it.
     age(&host.home, Duration::from_secs(70));

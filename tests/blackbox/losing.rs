@@ -194,6 +194,32 @@ fn a_limit_on_the_size_of_files_is_a_full_disk_and_not_the_end() {
     assert!(rest.iter().any(|line| line["type"] == "reply" && line["event_id"] == "Ev1"), "{rest:#?}");
 }
 
+/// Regression: until its heartbeat had stopped, it was healthy, and the heartbeat did not say why it had.
+#[test]
+fn a_gateway_that_could_store_nothing_was_healthy() {
+    let home = Home::new();
+    let mut gateway = Running::start(home.command(&["run", "--model", "sim"]));
+    assert!(gateway.say(&question("Ev0", "hello")));
+    gateway.next_of("turn");
+    let pid = Pid::from_raw(gateway.pid().cast_signed());
+    let unlimited = getrlimit(Resource::Fsize);
+    prlimit(pid, Resource::Fsize, Rlimit { current: Some(4_096), maximum: unlimited.maximum }).expect("a limit");
+    assert!(gateway.say(&question("Ev1", "and now?")));
+    gateway.next_of("error");
+    let status = home.run(&["status"], "");
+    assert_eq!(status.status.code(), Some(1), "{}", status.stdout);
+    let told = format!("{}{}", status.stdout, status.stderr);
+    for line in ["because      it cannot use its database", "cannot grow beyond 4096 bytes", "hint: make room"] {
+        assert!(told.contains(line), "{told}");
+    }
+
+    prlimit(pid, Resource::Fsize, unlimited).expect("no limit");
+    assert!(gateway.say(&question("Ev1", "and now?")));
+    gateway.next_of("turn");
+    home.run(&["status"], "").ok();
+    assert!(gateway.end().0.success());
+}
+
 /// Takes the store back to what the program before the ledger's events made of it.
 fn as_of_schema_12(home: &Home) {
     let conn = rusqlite::Connection::open(store(home)).expect("the store");

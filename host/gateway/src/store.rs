@@ -80,6 +80,7 @@ mod sessions;
 mod sql;
 mod tools;
 pub mod transfer;
+mod trouble;
 mod turns;
 mod undelivered;
 mod upgrade;
@@ -356,7 +357,9 @@ impl Store {
     /// # Errors
     /// Nothing can be stored.
     pub async fn commit_something(&self) -> Result<(), StoreError> {
-        self.write(connection::touch).await
+        self.write(connection::touch).await?;
+        self.shared.writer.trouble().ends();
+        Ok(())
     }
 
     /// Returns whether the writer thread works, once it has answered. A database that is away is no fault of it.

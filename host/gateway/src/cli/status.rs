@@ -57,6 +57,7 @@ impl StatusCommand {
             let hints = [
                 unknown.and_then(Failure::advice).map(|hint| context.translated(hint).into_owned()),
                 shown.refusal().map(|refusal| context.translated(&refusal.hint).into_owned()),
+                shown.unstorable().map(|_| messages.status_unstorable_hint()),
                 shown.config().map(|_| config_hint(context, &messages)),
                 shown.experiment().map(|_| messages.status_experiment_hint()),
                 shown.trouble().map(|_| messages.status_ledger_hint()),
@@ -149,6 +150,14 @@ impl Shown {
         self.look.report.as_ref()?.refusal.as_ref()
     }
 
+    /// Returns why nothing can be stored in the file. Of a database, its line says so.
+    fn unstorable(&self) -> Option<&str> {
+        if self.store.is_some() {
+            return None;
+        }
+        self.look.report.as_ref()?.store_away.as_deref()
+    }
+
     /// Returns why gateway.json is not in use.
     fn config(&self) -> Option<&str> {
         self.look.report.as_ref()?.config.as_deref()
@@ -159,7 +168,7 @@ impl Shown {
         self.look.report.as_ref()?.experiment.as_ref()
     }
 
-    /// Returns what keeps lines of the ledger from being written, unless it is the unreachable database.
+    /// Returns what keeps lines of the ledger from being written, unless it is that nothing can be stored.
     fn trouble(&self) -> Option<&LedgerBacklog> {
         let report = self.look.report.as_ref().filter(|report| report.store_away.is_none());
         report?.ledger.as_ref()
@@ -193,6 +202,9 @@ impl Shown {
         }
         if let Some(refusal) = self.refusal() {
             line(messages.status_refusal(&refusal.what));
+        }
+        if let Some(why) = self.unstorable() {
+            line(messages.status_unstorable(why));
         }
         if let Some(store) = &self.store {
             line(messages.status_store(&store.name, store.working()));

@@ -109,6 +109,16 @@ impl Messages {
         (self.text("status-store", []), self.text("status-store-is", filled))
     }
 
+    /// Why nothing can be stored.
+    pub fn status_unstorable(&self, why: &str) -> (String, String) {
+        (self.text("status-store", []), self.error(why))
+    }
+
+    /// What to do about that.
+    pub fn status_unstorable_hint(&self) -> String {
+        self.text("status-unstorable-hint", [])
+    }
+
     /// A host of that database: home and machine, state, version, since when, and the seconds since it was last heard
     /// of.
     pub fn status_host(
@@ -251,6 +261,12 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
     lines
         .flat_map(|(one, two)| [one, two])
         .chain(levels)
-        .chain([messages.status_ledger_hint(), messages.status_config_hint(), messages.status_experiment_hint(), line])
+        .chain([
+            messages.status_ledger_hint(),
+            messages.status_unstorable_hint(),
+            messages.status_config_hint(),
+            messages.status_experiment_hint(),
+            line,
+        ])
         .collect()
 }

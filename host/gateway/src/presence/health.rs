@@ -1,7 +1,7 @@
 //! The health of a gateway, seen from outside: from its files, and from its own report if it
 //! answers.
 
-use std::time::Duration;
+use std::{iter, time::Duration};
 
 use pmk_policy::{ChangedSettings, Identity, Suspension};
 use serde::{Deserialize, Serialize, Serializer};
@@ -96,7 +96,7 @@ pub struct Report {
     /// What its front refuses until a person changes something, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<Refusal>,
-    /// Why it cannot reach its database, if it cannot.
+    /// Why it can store nothing, if it cannot: its database is out of reach, or its disk is full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store_away: Option<String>,
     /// Whether its database may be why no heartbeat is written.
@@ -164,7 +164,7 @@ pub enum Reason {
     Reconnects(u32),
     #[error("Slack refuses this app or its token")]
     TokenRefused,
-    #[error("it cannot reach its database")]
+    #[error("it cannot use its database")]
     StoreAway,
     #[error("gateway.json was changed and cannot be used")]
     ConfigUnused,
@@ -225,7 +225,11 @@ pub fn judge(signals: &Signals) -> (Level, Vec<Reason>) {
         _ if is_leaving => {}
         // The heartbeat stops with the database, and the next one comes a little after it; the gateway itself works.
         _ if is_excused => {}
-        Freshness::Stale => return (Level::Down, vec![Reason::HeartStopped]),
+        Freshness::Stale => {
+            let cannot_store = signals.report.as_ref().is_some_and(|report| report.store_away.is_some());
+            let why = cannot_store.then_some(Reason::StoreAway);
+            return (Level::Down, iter::once(Reason::HeartStopped).chain(why).collect());
+        }
         Freshness::Aging => reasons.push(Reason::HeartLate),
         Freshness::Fresh => {}
     }
@@ -322,7 +326,7 @@ mod tests {
     fn a_process_that_could_store_nothing_was_taken_for_one_whose_database_is_away() {
         let silent = Report { store_away: Some("it has confirmed nothing for 90 s".into()), ..report(None) };
         let signals = Signals { report: Some(silent), ..signals(Freshness::Stale, None) };
-        assert_eq!(judge(&signals), (Level::Down, vec![Reason::HeartStopped]));
+        assert_eq!(judge(&signals), (Level::Down, vec![Reason::HeartStopped, Reason::StoreAway]));
     }
 
     #[test]
@@ -352,8 +356,8 @@ mod tests {
             (silent, Level::Degraded, "unknown"),
             (starting, Level::Degraded, "starting"),
             (of(&waits), Level::Degraded, "1 line of the ledger waits"),
-            (of(&away), Level::Degraded, "it cannot reach its database"),
-            (long_away, Level::Degraded, "it cannot reach its database"),
+            (of(&away), Level::Degraded, "it cannot use its database"),
+            (long_away, Level::Degraded, "it cannot use its database"),
             (of(&refused), Level::Degraded, "Slack refuses"),
             (of(&unused), Level::Degraded, "gateway.json"),
             (leaving, Level::Healthy, "it is stopping"),

@@ -214,6 +214,14 @@ impl StoreError {
         self.kind() == StoreErrorKind::Passing
     }
 
+    /// Whether nothing else can be stored either, until somebody does something about the disk or the file.
+    pub(super) fn is_of_disk(&self) -> bool {
+        matches!(
+            self,
+            StoreError::Full { .. } | StoreError::Limited { .. } | StoreError::Io { .. } | StoreError::Busy { .. }
+        )
+    }
+
     /// Whether a conversation is busy: others can be worked on.
     pub fn is_of_conversation(&self) -> bool {
         matches!(

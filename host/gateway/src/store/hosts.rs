@@ -266,12 +266,17 @@ impl Store {
         self.shared.link.is_some()
     }
 
-    /// Returns why the store's database cannot be reached, if it cannot. A lost network does not say so: then nothing is
-    /// confirmed.
+    /// Returns why nothing can be stored, if nothing can: the store's database cannot be reached, or its disk is full. A
+    /// lost network does not say so: then nothing is confirmed.
     pub fn away(&self) -> Option<String> {
-        let link = self.shared.link.as_ref()?;
-        let silent = Some(link.silent_for()).filter(|silent| (AWAY_AFTER..Duration::MAX).contains(silent));
-        link.away().or_else(|| Some(format!("it has confirmed nothing for {} s", silent?.as_secs())))
+        if let Some(link) = &self.shared.link {
+            let silent = Some(link.silent_for()).filter(|silent| (AWAY_AFTER..Duration::MAX).contains(silent));
+            let unconfirmed = || Some(format!("it has confirmed nothing for {} s", silent?.as_secs()));
+            if let Some(why) = link.away().or_else(unconfirmed) {
+                return Some(why);
+            }
+        }
+        self.shared.writer.trouble().why()
     }
 
     /// Whether the database may be why no heartbeat is written: it is away, or was until shortly before.

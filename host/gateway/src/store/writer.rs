@@ -45,6 +45,7 @@ use super::{
     files::OpenFiles,
     hosts,
     sql::{self, Connection, Postgres, Prefetched},
+    trouble::Trouble,
     work::{self, Answered, Repeated, Work},
 };
 
@@ -58,6 +59,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 pub(super) struct Writer {
     queue: Queue,
     lost: watch::Receiver<Option<StoreError>>,
+    trouble: Arc<Trouble>,
 }
 
 /// What is known of an operation before it runs.
@@ -93,7 +95,8 @@ impl Writer {
         threads: Threads,
     ) -> std::io::Result<Self> {
         let (lose, lost) = watch::channel(None);
-        let hand = WriterLoop { conn, path, files, has_looked: Cell::new(false), lose };
+        let trouble = Arc::<Trouble>::default();
+        let hand = WriterLoop { conn, path, files, has_looked: Cell::new(false), lose, trouble: Arc::clone(&trouble) };
         let queue = match threads {
             Threads::Own => {
                 let (operations, queued) = mpsc::channel();
@@ -102,7 +105,12 @@ impl Writer {
             }
             Threads::None(pace) => Queue::Task(Task::start(hand, pace)),
         };
-        Ok(Writer { queue, lost })
+        Ok(Writer { queue, lost, trouble })
+    }
+
+    /// Returns what keeps things from being stored, if anything does.
+    pub(super) fn trouble(&self) -> &Trouble {
+        &self.trouble
     }
 
     /// Waits until the store is lost, and returns how; for ever if it is not lost.
@@ -354,6 +362,7 @@ struct WriterLoop {
     has_looked: Cell<bool>,
     /// Reports that the store is lost.
     lose: watch::Sender<Option<StoreError>>,
+    trouble: Arc<Trouble>,
 }
 
 impl WriterLoop {
@@ -397,18 +406,30 @@ impl WriterLoop {
         }
     }
 
+    /// Notes whether things can be stored, which an empty transaction does not say.
+    fn note_trouble(&self, committed: &Result<(), StoreError>, group: &[Operation], changes_before: u64) {
+        let failed = group.iter().filter_map(|operation| operation.result.as_ref()?.as_ref().err());
+        match committed.as_ref().err().into_iter().chain(failed).find(|error| error.is_of_disk()) {
+            Some(error) => self.trouble.begins(error),
+            None if committed.is_ok() && self.conn.changes() != changes_before => self.trouble.ends(),
+            None => {}
+        }
+    }
+
     fn commit_group(&self, first: Operation, next: impl Fn() -> Option<Operation>) {
         let waiting = RefCell::new(VecDeque::from([first]));
         let more = || waiting.borrow_mut().pop_front().or_else(&next);
         loop {
             let Some(first) = waiting.borrow_mut().pop_front() else { return };
             let mut group: Vec<Operation> = Vec::new();
+            let changes = self.conn.changes();
             let committed = self.run_all(first, &mut group, more);
             if !self.conn.is_autocommit() {
                 // The commit failed and the transaction is still open. If this fails too, the next group's BEGIN says so.
                 let _ = self.said(self.conn.roll_back());
             }
             self.tell_loss(&committed);
+            self.note_trouble(&committed, &group, changes);
             if committed.as_ref().is_err_and(|error| !error.is_lost()) {
                 // Operations that have not run yet wait for the next transaction.
                 let mut group = group.extract_if(1.., |operation| !operation.has_run()).collect();

@@ -59,6 +59,7 @@ status-store-is = `{ $name }`{ $state ->
     [unknown] ; users unknown: { $error }
    *[free] , not in use
 }
+status-unstorable-hint = make room on that disk, or let the gateway write there; what arrives until then is not acknowledged, so Slack sends it again for a while
 status-host = host
 status-host-is = `{ $name }` { $does ->
     [works] works on { $turns ->
@@ -91,7 +92,7 @@ reason-leaving = it is stopping
 reason-reconnecting = it is reconnecting
 reason-reconnects = it has reconnected { $count } times recently
 reason-token-refused = Slack refuses this app or its token
-reason-store-away = it cannot reach its database
+reason-store-away = it cannot use its database
 reason-config-unused = gateway.json was changed and cannot be used
 reason-waiting = { $count ->
     [one] { $count } ledger line is waiting

@@ -53,6 +53,7 @@ status-store-is = `{ $name }`{ $state ->
     [unknown] ；無法得知誰在使用：{ $error }
    *[free] ，目前沒有人使用
 }
+status-unstorable-hint = 請清出磁碟空間，或讓閘道可以寫入；在那之前收到的訊息都不會回報收到，所以 Slack 會在一段時間內重送
 status-host = 主機
 status-host-is = `{ $name }` { $does ->
     [works] 正在處理 { $turns } 個對話
@@ -79,6 +80,6 @@ reason-leaving = 正在結束
 reason-reconnecting = 正在重新連線
 reason-reconnects = 最近重連了 { $count } 次
 reason-token-refused = Slack 不接受這個應用程式或它的 token
-reason-store-away = 連不上資料庫
+reason-store-away = 無法使用資料庫
 reason-config-unused = gateway.json 有變更，但無法使用
 reason-waiting = 帳本有 { $count } 行等著寫入

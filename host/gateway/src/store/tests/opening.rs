@@ -127,6 +127,11 @@ async fn a_full_disk_is_said_and_outlived() {
     let error = store.record(turn, recorded("q", &long), NOW).await.unwrap_err();
     assert_eq!(error, StoreError::Full { path: Store::path(home.path()) });
     assert_one_clear_line(&error, &home);
+    // Whoever asks how the gateway is hears of it, until something was stored again.
+    store.commit_nothing().await.unwrap();
+    assert_eq!(store.away(), Some(error.to_string()));
+    store.commit_something().await.unwrap();
+    assert_eq!(store.away(), None);
     // The stored data can be read, and nothing of the failed operation is stored.
     assert_eq!(live_texts(&store, "slack:dm:U1").await.len(), 2);
     assert!(matches!(store.begin(inbox, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Ask(_)));
