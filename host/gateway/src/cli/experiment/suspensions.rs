@@ -1,5 +1,5 @@
-//! What `experiment status` says of policies of arms that kept failing: those that are skipped at present, and how often
-//! any was.
+//! What `experiment status` says of policies of arms that kept failing: those that are skipped at present, and how
+//! often any was.
 
 use std::collections::BTreeMap;
 

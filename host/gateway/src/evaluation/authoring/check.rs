@@ -1,6 +1,6 @@
 //! Checks whether a policy is sound. Every decision that it makes is asked for many times: about conversations of all
-//! kinds, at several budgets, with its settings as they are and at their extremes. Each answer is judged by the host's own guard, and
-//! the same question must get the same answer twice.
+//! kinds, at several budgets, with its settings as they are and at their extremes. Each answer is judged by the host's
+//! own guard, and the same question must get the same answer twice.
 
 mod examiner;
 mod judgement;
@@ -47,8 +47,8 @@ impl Report {
     }
 }
 
-/// Runs the questions that reveal most mistakes: the settings as they are, on conversations that are not long. `asked` is
-/// called after each question.
+/// Runs the questions that reveal most mistakes: the settings as they are, on conversations that are not long. `asked`
+/// is called after each question.
 pub fn quick(stage: &Stage, histories: &[Named], limits: &Limits, asked: &mut dyn FnMut()) -> Report {
     let mut examiner = Examiner::new(limits, asked);
     stage::quietly(|| {
