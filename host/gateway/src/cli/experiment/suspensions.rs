@@ -68,7 +68,7 @@ impl Suspensions {
             page.text(&format!("{arm}{colon}{}\n", messages.suspension(suspension)));
         }
         for (arm, Suspended { count, last_at, last_reason }) in &self.suspensions {
-            let (count, reason) = (count.to_string(), one_line(&page.translated(last_reason), 300));
+            let (count, reason) = (count.to_string(), one_line(&messages.error(last_reason), 300));
             let template = "suspensions of {} so far: {}; the last one at {}: {}";
             let told = page.filled(template, &[&printable(arm), &count, last_at, &reason]);
             page.text(&format!("{told}\n"));
