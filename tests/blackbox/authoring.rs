@@ -310,6 +310,31 @@ fn a_bench_measures_every_decision() {
     insta::with_settings!({filters => vec![(r" *\d(?:[\d ]*\d)?", " [n]"), ("in a process .*", "in a process [..]")]}, { insta::assert_snapshot!(page) });
 }
 
+/// Regression: what an operator's settings do to a policy could be tried nowhere but in `compare` and `policy dev`.
+#[test]
+fn a_check_and_a_bench_took_no_settings() {
+    let home = Home::new();
+    let asked = |set: &[&str]| {
+        let arguments = [&["--json", "policy", "check", "strict"][..], set].concat();
+        home.run(&arguments, "").ok().json()["asked"].as_u64().expect("a number")
+    };
+    // What is set to an extreme is not asked for with that extreme once more.
+    assert!(asked(&["--set", "strict.max-session-tokens=1"]) < asked(&[]));
+    let fuel = |set: &[&str]| {
+        let arguments = [&["--json", "policy", "bench", "standard", "--time", "0.001"][..], set].concat();
+        home.run(&arguments, "").ok().json()["decisions"][0]["fuel"].as_u64().expect("a number")
+    };
+    assert_ne!(fuel(&["--set", "standard.max-session-tokens=200"]), fuel(&[]));
+    for (command, set, expected) in [
+        ("check", "recall.max-session-tokens=1", "`--set` names policy `recall`, which is not loaded"),
+        ("bench", "strict.windows=1", "policy `strict` has no setting `windows` (--set)"),
+    ] {
+        let finished = home.run(&["policy", command, "strict", "--set", set], "");
+        assert_eq!((finished.status.code(), finished.stdout.as_str()), (Some(1), ""));
+        assert!(finished.stderr.contains(expected), "{}", finished.stderr);
+    }
+}
+
 #[test]
 fn a_policy_that_searches_is_timed_on_an_archive() {
     let home = Home::new();

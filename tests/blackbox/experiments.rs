@@ -208,6 +208,32 @@ fn an_arm_is_not_stopped_for_the_failures_of_one_conversation() {
     assert_eq!((&bad["conversations"], &bad["turns"], &bad["failed"]), (&json!(11), &json!(15), &json!(5)), "{bad:#}");
 }
 
+/// Regression: of an arm whose policy is skipped, only the ledger told.
+#[test]
+fn the_status_did_not_say_that_the_policy_of_an_arm_is_suspended() {
+    let home = Home::new();
+    write(&home, "shared", &json!([{"name": "good"}, {"name": "bad", "policy": {"files": [failing(&home)]}}]));
+    let mut gateway = Running::start(home.command(&["run", "--model", "sim"]));
+    let mut ask = |event_id: &str, user: &str| {
+        assert!(gateway.say(&asks(event_id, user, "hello")));
+        gateway.next_of("turn")["arm"] == "bad"
+    };
+    let user = users(24).into_iter().find(|user| ask(&format!("Ev{user}"), user)).expect("a conversation of the arm");
+    assert!((2..=6).all(|n| ask(&format!("Ev{n}{user}"), &user)));
+    home.await_events("policy.suspended", 1);
+    let status = home.run(&["--json", "experiment", "status"], "").ok().json();
+    let suspended = &status["suspended"][0];
+    assert_eq!((&suspended["arm"], &suspended["decision"]), (&json!("bad"), &json!("prune")), "{status:#}");
+    assert_eq!(status["suspensions"]["bad"]["count"], 1, "{status:#}");
+    let now = "\nbad: `test 1.0` is suspended: the next one decides `prune`";
+    let past = "\nsuspensions of bad so far: 1; the last one at ";
+    let shown = home.run(&["experiment", "status"], "").ok().stdout;
+    assert!(shown.contains(now) && shown.contains(past), "{shown}");
+    assert!(gateway.end().0.success());
+    let shown = home.run(&["experiment", "status"], "").ok().stdout;
+    assert!(!shown.contains(now) && shown.contains(past), "{shown}");
+}
+
 /// Once, a suspension of before hid the failures of the control, and an arm with the same file was stopped.
 #[test]
 fn an_experiment_that_begins_while_the_serving_policy_is_suspended_asks_it_again() {

@@ -2,6 +2,7 @@
 
 TOOL_RESULT = 8  # a bit of `transcript.flags`
 MARKER = 9  # a code of `transcript.origins`
+LENGTHS = (8_000, 2_000, 500)  # to which the messages of a last turn are shortened, in characters, one after the other
 
 Part = tuple[int, int]
 
@@ -57,3 +58,24 @@ def parts_of(transcript) -> list[Part]:
     parts = list(zip(bounds, bounds[1:]))
     # A marker alone is the gateway's to replace.
     return [(a, b) for a, b in parts if any(origin != MARKER for origin in transcript.origins(a, b))]
+
+
+def keep_last_turn(transcript, budget, plan) -> bool:
+    """For a last turn that does not fit whole: everything before it goes, and its messages are shortened until the
+    request fits. Whether it does; if not, the plan is empty again."""
+    start, end = transcript.seed_end(), stored_end(transcript)
+    for last in transcript.cuts(end, 1):
+        chars = transcript.chars(last, end)
+        for length in LENGTHS:
+            plan.clear()
+            if start < last:
+                plan.remove(start, last)
+            for index, count in enumerate(chars, last):
+                if count > length:
+                    # Two thirds stay from the start, where texts state their subject; one from the end, where logs have
+                    # results.
+                    plan.shorten(index, length - length // 3, length // 3)
+            if plan.tokens() <= budget.limit():
+                return True
+    plan.clear()
+    return False

@@ -4,7 +4,7 @@
 from wit_world import exports
 from wit_world.imports import host
 
-from failures import beginnings, least_missed
+from failures import beginnings, keep_last_turn, least_missed, parts_of
 
 INFO = 3
 
@@ -25,6 +25,9 @@ class Prune(exports.Prune):
         if excess <= 0:
             return
         going = least_missed(transcript, excess + budget.marker_tokens(), beginnings(host.setting_text("failures")))
+        # Where all of it would go, the last turn stays in part.
+        if len(going) == len(parts_of(transcript)) and keep_last_turn(transcript, budget, plan):
+            return
         for start, end in going:
             plan.remove(start, end)
         host.log(INFO, f"{len(going)} parts of the history go")

@@ -1,5 +1,7 @@
 """What is decided."""
 
+LENGTHS = (8_000, 2_000, 500)  # to which the messages of a last turn are shortened, in characters, one after the other
+
 
 def stored_end(transcript) -> int:
     """Where the stored turns end."""
@@ -22,3 +24,24 @@ def oldest_kept(transcript, budget, keep: int) -> int:
             break
         oldest = cut
     return oldest
+
+
+def keep_last_turn(transcript, budget, plan) -> bool:
+    """For a last turn that does not fit whole: everything before it goes, and its messages are shortened until the
+    request fits. Whether it does; if not, the plan is empty again."""
+    start, end = transcript.seed_end(), stored_end(transcript)
+    for last in transcript.cuts(end, 1):
+        chars = transcript.chars(last, end)
+        for length in LENGTHS:
+            plan.clear()
+            if start < last:
+                plan.remove(start, last)
+            for index, count in enumerate(chars, last):
+                if count > length:
+                    # Two thirds stay from the start, where texts state their subject; one from the end, where logs have
+                    # results.
+                    plan.shorten(index, length - length // 3, length // 3)
+            if plan.tokens() <= budget.limit():
+                return True
+    plan.clear()
+    return False

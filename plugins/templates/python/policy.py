@@ -4,7 +4,7 @@
 from wit_world import exports
 from wit_world.imports import host
 
-from newest import oldest_kept
+from newest import keep_last_turn, oldest_kept, stored_end
 
 
 class Describe(exports.Describe):
@@ -21,5 +21,8 @@ class Prune(exports.Prune):
             return
         start = transcript.seed_end()
         end = oldest_kept(transcript, budget, host.setting_integer("keep-turns"))
+        # A last turn that does not fit whole is shortened.
+        if end == stored_end(transcript) and keep_last_turn(transcript, budget, plan):
+            return
         if start < end:
             plan.remove(start, end)

@@ -41,7 +41,7 @@ use crate::{
             self, Report, Subject,
             diff::{Diff, most_telling},
         },
-        runner::{Comparison, Replayed, Results, Watch},
+        runner::{Comparison, CutOff, Replayed, Results, Watch},
     },
     policies::{Loader, Named},
     store::transfer::TransferError,
@@ -163,8 +163,10 @@ impl CompareCommand {
             }
             None => (&context.home, "see the lines above for the reason"),
         };
+        let cut_off = results.cut_off.first().map(|cut_off| cut_off.hint.clone());
+        let left_out_by_cuts = results.cut_off.iter().filter(|cut_off| cut_off.leaves_out).count();
+        let hint = cut_off.as_deref().filter(|_| results.left_out == left_out_by_cuts).unwrap_or(hint);
         tell(context, &results, hint);
-        let hint = results.cut_off.as_deref().filter(|_| results.left_out == 0).unwrap_or(hint);
         if results.conversations.is_empty() {
             return Err(Failure::new(format!("no conversation of `{}` can be replayed", from.display())).hint(hint));
         }
@@ -322,9 +324,12 @@ fn tell(context: &Context, results: &Results, hint: &str) {
         let left_out = Failure::new(results.left_out.to_string()).hint(hint);
         context.warn_of("conversations left out of the comparison", &left_out);
     }
-    if results.cut_off.is_some() && (results.left_out > 0 || !results.conversations.is_empty()) {
-        let text = "a file ends early, so conversations may be missing from the comparison";
-        context.notice(text, results.cut_off.as_deref());
+    if results.left_out > 0 || !results.conversations.is_empty() {
+        for CutOff { path, hint, .. } in results.cut_off.iter().take(MAX_TOLD) {
+            let path = path.display();
+            let text = format!("`{path}` ends early, so conversations may be missing from the comparison");
+            context.notice(&text, Some(hint));
+        }
     }
 }
 
@@ -336,7 +341,7 @@ fn side_by_side(
 ) -> Result<Option<Diff>, TransferError> {
     let Some(number) = most_telling(conversations) else { return Ok(None) };
     let Some(conversation) = found.into_iter().flat_map(histories::of_source).nth(number) else { return Ok(None) };
-    let (names, recording) = conversation?.open()?;
+    let (names, recording) = conversation.map_err(|(_, error)| error)?.open()?;
     let name = names.into_iter().next().unwrap_or_default();
     Ok(Some(Diff::of(comparison.arms, comparison.setup, name, &recording)))
 }

@@ -36,6 +36,7 @@ use crate::{
 };
 
 mod status;
+mod suspensions;
 
 /// How long a running gateway may take to follow gateway.json.
 const FOLLOWS_WITHIN: Duration = Duration::from_secs(5);

@@ -120,6 +120,18 @@ pub struct Report {
     /// The decisions for which they are skipped at present, because they kept failing.
     #[serde(default)]
     pub suspended: Vec<Suspension>,
+    /// The same of the arms of the experiment that is on.
+    #[serde(default)]
+    pub suspended_arms: Vec<SuspendedArm>,
+}
+
+/// A decision for which a policy of an experiment's arm is skipped at present.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SuspendedArm {
+    pub experiment: String,
+    pub arm: String,
+    #[serde(flatten)]
+    pub suspension: Suspension,
 }
 
 /// An experiment that should be on, and that the gateway could not load as it is in gateway.json.
@@ -280,6 +292,7 @@ mod tests {
             policies: vec![],
             settings: None,
             suspended: vec![],
+            suspended_arms: vec![],
         }
     }
 

@@ -95,6 +95,7 @@ mod tests {
             policies: vec![],
             settings: None,
             suspended: vec![],
+            suspended_arms: vec![],
         }
     }
 

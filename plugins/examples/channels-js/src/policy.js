@@ -1,7 +1,7 @@
 // What the gateway calls. What is decided is in allowance.js, which can be tested without the gateway.
 
 import { log, settingInteger, settingText } from 'pmk:policy/host@1.2.0';
-import { allowance, oldestKept } from './allowance.js';
+import { allowance, keepLastTurn, oldestKept, storedEnd } from './allowance.js';
 
 const WARN = 2;
 
@@ -21,7 +21,9 @@ export const prune = {
     for (const word of unread) log(WARN, `\`${word}\` in \`channels\` is not \`NAME=CHARACTERS\``);
     const end = oldestKept(transcript, Number(budget.limit()) - budget.markerTokens(), chars);
     const start = transcript.seedEnd();
-    if (start < end) plan.remove(start, end);
+    // A last turn that does not fit whole is shortened.
+    const shortened = end === storedEnd(transcript) && keepLastTurn(transcript, budget, plan, chars);
+    if (!shortened && start < end) plan.remove(start, end);
     // What goes may cost less than the marker that stands for it; then all of it stays, if it fits.
     if (plan.tokens() > transcript.totalTokens()) plan.clear();
   },

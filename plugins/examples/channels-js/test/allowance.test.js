@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { allowance, oldestKept } from '../src/allowance.js';
+import { allowance, keepLastTurn, oldestKept } from '../src/allowance.js';
 
 test('a channel has what it is given, every other one the rest', () => {
   assert.deepEqual(allowance('incidents=9000 #random=10', 'incidents', 5), [9000, []]);
@@ -15,16 +15,16 @@ test('what makes no sense is told', () => {
 
 /**
  * So many turns of 2 messages after a seed pair, and a question; before it, for its sake, messages of the origins `shown`.
- * Each message has 10 tokens and 40 characters.
+ * Each message has 10 tokens and `chars` characters.
  */
-function conversation(turns, shown = []) {
+function conversation(turns, shown = [], chars = 40) {
   const end = 2 + 2 * turns;
   const origins = [...new Array(end).fill(1), ...shown, 1];
   const column = (value) => (from, to) => new Uint32Array(Math.max(0, to - from)).fill(value);
   return {
     length: () => origins.length,
     tokens: column(10),
-    chars: column(40),
+    chars: column(chars),
     origins: (from, to) => Uint8Array.from(origins.slice(from, to)),
     seedEnd: () => 2,
     current: () => end + shown.length,
@@ -51,4 +51,28 @@ test('what came with the question stays with it', () => {
   assert.equal(oldestKept(conversation(200, shown), 60 + 20 * 3, 1_000_000), 2 + 2 * 197);
   assert.equal(oldestKept(conversation(200, shown), 60, 1_000_000), 2 + 2 * 200);
   assert.equal(oldestKept(conversation(200, shown), 1_000_000, 80), 2 + 2 * 199);
+});
+
+/** A plan that holds its edits, and a request that always costs `tokens`. */
+function planned(tokens) {
+  const edits = [];
+  return {
+    edits,
+    clear: () => edits.splice(0),
+    remove: (from, to) => edits.push(['remove', from, to]),
+    shorten: (index, head, tail) => edits.push(['shorten', index, head, tail]),
+    tokens: () => BigInt(tokens),
+  };
+}
+
+test('a last turn that does not fit whole is shortened', () => {
+  const budget = { limit: () => 100n };
+  const kept = (chars, tokens) => {
+    const plan = planned(tokens);
+    return [keepLastTurn(conversation(3, [7], 9_000), budget, plan, chars), plan.edits];
+  };
+  const shortened = [['remove', 2, 6], ['shorten', 6, 1_334, 666], ['shorten', 7, 1_334, 666]];
+  assert.deepEqual(kept(5_000, 90), [true, shortened]);
+  assert.deepEqual(kept(5_000, 101), [false, []]);
+  assert.deepEqual(kept(900, 90), [false, []]);
 });

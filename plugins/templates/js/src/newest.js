@@ -2,8 +2,11 @@
 
 const sum = (tokens) => tokens.reduce((total, count) => total + count, 0);
 
+/** Lengths, in characters, to which the messages of a last turn are shortened, one after the other. */
+const LENGTHS = [8_000, 2_000, 500];
+
 /** Where the stored turns end. */
-function storedEnd(transcript) {
+export function storedEnd(transcript) {
   // What came with the new message (origin 7) or was found (10) or recalled (11) for it precedes it and stays.
   let end = transcript.current();
   while (end > transcript.seedEnd() && [7, 10, 11].includes(transcript.origins(end - 1, end)[0])) end -= 1;
@@ -22,4 +25,27 @@ export function oldestKept(transcript, budget, keep) {
     oldest = cut;
   }
   return oldest;
+}
+
+/**
+ * For a last turn that does not fit whole: everything before it goes, and its messages are shortened until the request fits.
+ * Whether it does; if not, the plan is empty again.
+ */
+export function keepLastTurn(transcript, budget, plan) {
+  const end = storedEnd(transcript);
+  const [start] = transcript.cuts(end, 1);
+  if (start === undefined) return false;
+  const chars = transcript.chars(start, end);
+  for (const length of LENGTHS) {
+    plan.clear();
+    if (transcript.seedEnd() < start) plan.remove(transcript.seedEnd(), start);
+    // Two thirds stay from the start, where texts state their subject; one from the end, where logs have results.
+    const tail = Math.floor(length / 3);
+    chars.forEach((count, at) => {
+      if (count > length) plan.shorten(start + at, length - tail, tail);
+    });
+    if (plan.tokens() <= budget.limit()) return true;
+  }
+  plan.clear();
+  return false;
 }

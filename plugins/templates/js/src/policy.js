@@ -1,7 +1,7 @@
 // What the gateway calls. What is decided is in newest.js, which can be tested without the gateway.
 
 import { settingInteger } from 'pmk:policy/host@{{contract}}';
-import { oldestKept } from './newest.js';
+import { keepLastTurn, oldestKept, storedEnd } from './newest.js';
 
 export const describe = {
   describe(description) {
@@ -17,6 +17,8 @@ export const prune = {
     if (plan.tokens() <= budget.limit()) return;
     const start = transcript.seedEnd();
     const end = oldestKept(transcript, budget, Number(settingInteger('keep-turns')));
+    // A last turn that does not fit whole is shortened.
+    if (end === storedEnd(transcript) && keepLastTurn(transcript, budget, plan)) return;
     if (start < end) plan.remove(start, end);
   },
 };

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { oldestKept } from '../src/newest.js';
+import { keepLastTurn, oldestKept } from '../src/newest.js';
 
 /**
- * A conversation of so many turns of 2 × 10 tokens after a seed pair, and a question; before it, for its sake, messages of the
- * origins `shown`. With a budget.
+ * A conversation of so many turns of 2 messages after a seed pair, and a question; before it, for its sake, messages of the
+ * origins `shown`. Each message has 10 tokens and 3,000 characters. With a budget.
  */
 function conversation(turns, limit, shown = []) {
   const end = 2 + 2 * turns;
@@ -13,6 +13,7 @@ function conversation(turns, limit, shown = []) {
   const transcript = {
     length: () => tokens.length,
     tokens: (from, to) => Uint32Array.from(tokens.slice(from, to)),
+    chars: (from, to) => new Uint32Array(to - from).fill(3_000),
     origins: (from, to) => Uint8Array.from(origins.slice(from, to)),
     seedEnd: () => 2,
     current: () => end + shown.length,
@@ -37,4 +38,35 @@ test('what came with the question stays with it', () => {
   assert.equal(oldestKept(...conversation(30, 120, [7, 10, 11]), 5), 2 + 2 * 28);
   assert.equal(oldestKept(...conversation(30, 60, [7, 10, 11]), 5), 2 + 2 * 30);
   assert.equal(oldestKept(...conversation(0, 10, [7]), 5), 2);
+});
+
+/** A plan that holds its edits. `costs` are what the request costs, one look after the other. */
+function planned(...costs) {
+  const edits = [];
+  return {
+    edits,
+    clear: () => edits.splice(0),
+    remove: (from, to) => edits.push(['remove', from, to]),
+    shorten: (index, head, tail) => edits.push(['shorten', index, head, tail]),
+    tokens: () => BigInt(costs.shift()),
+  };
+}
+
+test('a last turn that does not fit whole is shortened', () => {
+  const plan = planned(200, 90);
+  assert.equal(keepLastTurn(...conversation(30, 100), plan), true);
+  assert.deepEqual(plan.edits, [['remove', 2, 60], ['shorten', 60, 1_334, 666], ['shorten', 61, 1_334, 666]]);
+});
+
+test('the only turn is shortened, and nothing goes', () => {
+  const plan = planned(200, 90);
+  assert.equal(keepLastTurn(...conversation(1, 100, [7]), plan), true);
+  assert.deepEqual(plan.edits, [['shorten', 2, 1_334, 666], ['shorten', 3, 1_334, 666]]);
+});
+
+test('where that is not enough, nothing is planned', () => {
+  const plan = planned(200, 200, 200);
+  assert.equal(keepLastTurn(...conversation(30, 100), plan), false);
+  assert.deepEqual(plan.edits, []);
+  assert.equal(keepLastTurn(...conversation(0, 100), planned()), false);
 });

@@ -12,13 +12,14 @@ use super::super::{
     page::Page,
     text::printable,
 };
+use super::suspensions::Suspensions;
 use crate::{
     config::{Config, ExperimentConfig},
     control::look,
     policies::experiment::figures::{
         self, ArmFigures, Compared, Difference, Figures, Finding, LEAST_CONVERSATIONS, PoliciesChanged, Role,
     },
-    presence::health::RefusedExperiment,
+    presence::health::{RefusedExperiment, Report},
     store::{Store, StoreError},
 };
 
@@ -68,27 +69,34 @@ impl Status {
             // A change that was refused, or made after the end, is not what the conversations have gone by.
             let design = began_as.or_else(|| written.as_ref().map(figures::design));
             let figures = figures::figures(&name, design.as_ref(), &conversations, &stopped);
-            Ok(Some((figures, written)))
+            let began_ms = conversations.iter().map(|conversation| conversation.drawn_at_ms).min();
+            Ok(Some((figures, written, began_ms)))
         })?;
-        let Some((figures, written)) = known else {
+        let Some((figures, written, began_ms)) = known else {
             return Err(Failure::new("there is no experiment")
                 .hint("define one as `experiment` in gateway.json, or use `experiment start --file FILE`"));
         };
         let on = written.as_ref().filter(|written| written.is_on(clock::now_ms()));
-        let refused = on.and_then(|on| refused(context, &on.name));
+        let report = on.and_then(|_| report(context));
+        let refused = on.zip(report.as_ref()).and_then(|(on, report)| refused(report, &on.name));
         let state = State::of(written.as_ref(), refused.as_ref());
         if let Some(written) = &written {
             super::warn_if_futile(context, written);
         }
+        let since = began_ms.and_then(|began_ms| Timestamp::from_millisecond(began_ms).ok());
+        let suspended = report.map(|report| report.suspended_arms).unwrap_or_default();
+        let suspensions = Suspensions::read(context, &figures.experiment, since, suspended);
         if context.json {
             let mut document = serde_json::to_value(&figures).map_err(Failure::new)?;
             document["state"] = json!(state.name());
             document["refused"] = json!(refused.as_ref().map(|refused| &refused.why));
             document["start"] = json!(written.and_then(|written| written.start).map(|start| start.to_string()));
             document["level"] = json!(figures::LEVEL);
+            document["suspended"] = json!(suspensions.suspended);
+            document["suspensions"] = json!(suspensions.suspensions);
             return print_json(&document);
         }
-        print(&page(&figures, state, context.language))
+        print(&format!("{}{}", page(&figures, state, context.language), suspensions.page(context.language)))
     }
 }
 
@@ -125,9 +133,14 @@ impl<'a> State<'a> {
     }
 }
 
+/// Returns what the running gateway says of itself.
+fn report(context: &Context) -> Option<Report> {
+    look(&context.home).ok()?.report
+}
+
 /// Returns the experiment if the running gateway says that it has refused it as it is.
-fn refused(context: &Context, name: &str) -> Option<RefusedExperiment> {
-    look(&context.home).ok()?.report?.experiment.filter(|refused| refused.name == name)
+fn refused(report: &Report, name: &str) -> Option<RefusedExperiment> {
+    report.experiment.clone().filter(|refused| refused.name == name)
 }
 
 fn page(figures: &Figures, state: State<'_>, language: Language) -> String {

@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 use pmk_core::Language;
-use pmk_policy::{Policy, compile::Confinement};
+use pmk_policy::{Policy, SetOverride, compile::Confinement};
 use pmk_system::error::{Failure, OrHint};
 use serde_json::json;
 
@@ -30,6 +30,10 @@ pub(in crate::cli) struct Bench {
     /// How long to run each decision, first on one thread, then on all cores
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     time: Duration,
+
+    /// Set a policy setting
+    #[arg(long, value_name = "POLICY.NAME=VALUE")]
+    set: Vec<SetOverride>,
 }
 
 /// Parses a number of seconds.
@@ -43,7 +47,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 impl Bench {
     pub(super) fn run(self, context: &Context) -> Result<(), Failure> {
         let runtime = policies::open_for_authoring(&context.home)?;
-        let stage = Stage::new(policies::load(&runtime, &self.file)?);
+        let stage = Stage::new(policies::load(&runtime, &self.file)?).set(self.set)?;
         let scratch = tempfile::tempdir()
             .map_err(|error| format!("cannot create a folder for compiled components: {error}"))
             .or_hint("check that there is free space in the folder for temporary files")?;

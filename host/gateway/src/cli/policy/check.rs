@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use pmk_core::Language;
-use pmk_policy::Policy;
+use pmk_policy::{Policy, SetOverride};
 use pmk_system::error::Failure;
 use serde_json::{Value, json};
 
@@ -32,6 +32,10 @@ pub(in crate::cli) struct Check {
     /// Recorded conversation to try in addition to the built-in ones, or a directory of them
     #[arg(long, value_name = "FILE|DIR")]
     history: Vec<PathBuf>,
+
+    /// Set a policy setting
+    #[arg(long, value_name = "POLICY.NAME=VALUE")]
+    set: Vec<SetOverride>,
 }
 
 impl Check {
@@ -39,7 +43,7 @@ impl Check {
         let mut histories = histories::built_in();
         histories.extend(histories::given(&self.history)?);
         let runtime = policies::open_for_authoring(&context.home)?;
-        let stage = Stage::new(policies::load(&runtime, &self.file)?);
+        let stage = Stage::new(policies::load(&runtime, &self.file)?).set(self.set)?;
         let waiting = Spinner::now("asking");
         let mut asked = 0;
         let report = check::run(&stage, &histories, runtime.limits(), &mut || {

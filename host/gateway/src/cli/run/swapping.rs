@@ -12,9 +12,10 @@ use tokio::{
 use crate::{
     control::{Commands, Server},
     dispatch::Dispatcher,
+    ledger::InExperiment,
     policies::{self, Ports, Swapper, identities},
     presence::{
-        health::{RefusedExperiment, Report},
+        health::{RefusedExperiment, Report, SuspendedArm},
         health_check::Reporter,
     },
     services::Services,
@@ -70,6 +71,11 @@ pub(super) fn report(services: &Services) -> Reporter {
     let experiment = Arc::clone(&services.experiment);
     Arc::new(move || {
         let serving = policies.serving();
+        let of_arm = |(place, suspension): (InExperiment, _)| SuspendedArm {
+            experiment: place.experiment.to_string(),
+            arm: place.arm.to_string(),
+            suspension,
+        };
         Report {
             connection: front.connection(),
             refusal: front.refusal(),
@@ -85,6 +91,7 @@ pub(super) fn report(services: &Services) -> Reporter {
             policies: identities(serving.stack()),
             settings: Some(serving.stack().changed_settings()),
             suspended: serving.stack().suspensions(),
+            suspended_arms: experiment.suspensions().into_iter().map(of_arm).collect(),
         }
     })
 }

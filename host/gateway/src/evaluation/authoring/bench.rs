@@ -91,7 +91,7 @@ pub fn loading(file: &Path, limits: Limits, scratch: &Path) -> Result<Loading, F
 /// Times every decision that the policy makes, for about `time` each. `started` is called with the name of each.
 pub fn run(stage: &Stage, time: Duration, started: &mut dyn FnMut(&str)) -> Vec<Measured> {
     let exports = stage.policy().exports();
-    let stack = stage.with_defaults();
+    let stack = stage.as_set();
     let mut measured = Vec::new();
     stage::quietly(|| {
         for messages in SIZES {

@@ -1,6 +1,6 @@
 //! Checks whether a policy is sound. Every decision that it makes is asked for many times: about conversations of all
-//! kinds, at several budgets, with its settings at their extremes. Each answer is judged by the host's own guard, and
-//! the same question must get the same answer twice.
+//! kinds, at several budgets, with its settings as they are and at their extremes. Each answer is judged by the host's
+//! own guard, and the same question must get the same answer twice.
 
 mod examiner;
 mod judgement;
@@ -47,12 +47,12 @@ impl Report {
     }
 }
 
-/// Runs the questions that reveal most mistakes: default settings, on conversations that are not long. `asked` is
-/// called after each question.
+/// Runs the questions that reveal most mistakes: the settings as they are, on conversations that are not long. `asked`
+/// is called after each question.
 pub fn quick(stage: &Stage, histories: &[Named], limits: &Limits, asked: &mut dyn FnMut()) -> Report {
     let mut examiner = Examiner::new(limits, asked);
     stage::quietly(|| {
-        let (exports, stack) = (stage.policy().exports(), stage.with_defaults());
+        let (exports, stack) = (stage.policy().exports(), stage.as_set());
         questions::all(&mut examiner, exports, &stack, &short(histories), &prune::FEWER_PERCENTS);
     });
     examiner.report()
@@ -63,7 +63,7 @@ pub fn run(stage: &Stage, histories: &[Named], limits: &Limits, asked: &mut dyn 
     let exports = stage.policy().exports();
     let mut examiner = Examiner::new(limits, asked);
     stage::quietly(|| {
-        questions::all(&mut examiner, exports, &stage.with_defaults(), histories, &prune::PERCENTS);
+        questions::all(&mut examiner, exports, &stage.as_set(), histories, &prune::PERCENTS);
         let short = short(histories);
         for variant in variants::of(stage) {
             examiner.set(&variant.set);

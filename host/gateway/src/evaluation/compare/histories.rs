@@ -129,8 +129,11 @@ fn is_history(path: &Path) -> bool {
         || full::is_full(path)
 }
 
+/// A conversation of a source, or why it cannot be read, and its key if that is known.
+pub type Found = Result<Conversation, (Option<SessionKey>, TransferError)>;
+
 /// Returns the conversations of a source; each is read when it is needed.
-pub fn of_source(source: Source) -> Box<dyn Iterator<Item = Result<Conversation, TransferError>>> {
+pub fn of_source(source: Source) -> Box<dyn Iterator<Item = Found>> {
     let found = match source {
         Source::File(found) => found,
         Source::Kept(store, key) => return Box::new(std::iter::once(Ok(Conversation::Kept(store, key)))),
@@ -144,9 +147,9 @@ pub fn of_source(source: Source) -> Box<dyn Iterator<Item = Result<Conversation,
                 let name = dump.key.to_string();
                 Ok(Conversation::Read { name, recording: Box::new(Recording::of_dump(dump)) })
             }
-            Err((_, error)) => Err(error),
+            Err(unread) => Err(unread),
         })),
-        Err(error) => Box::new(std::iter::once(Err(error))),
+        Err(error) => Box::new(std::iter::once(Err((None, error)))),
     }
 }
 

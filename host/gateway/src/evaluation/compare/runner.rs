@@ -3,6 +3,7 @@
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError,
         mpsc::{Receiver, SendError, SyncSender, sync_channel},
@@ -60,8 +61,18 @@ pub struct Results {
     pub problems: Vec<String>,
     /// The number of conversations that could not be read; each is one of the problems.
     pub left_out: usize,
-    /// What to do if a file was cut off: nobody knows how many conversations are missing.
-    pub cut_off: Option<Cow<'static, str>>,
+    /// The files that were cut off: nobody knows how many conversations are missing.
+    pub cut_off: Vec<CutOff>,
+}
+
+/// A file that was cut off.
+#[derive(Debug)]
+pub struct CutOff {
+    pub path: PathBuf,
+    /// Whether that was within a conversation, which is left out. Otherwise, none is known to be missing.
+    pub leaves_out: bool,
+    /// What to do about it.
+    pub hint: Cow<'static, str>,
 }
 
 /// A replay panicked, which is a bug. The other results are discarded: all policies must be measured on the same
@@ -115,7 +126,7 @@ impl Comparison<'_> {
         let (mut problems, mut replayed) = (Vec::new(), BTreeSet::new());
         for part in &mut parts {
             results.left_out += part.left_out;
-            results.cut_off = results.cut_off.take().or_else(|| part.cut_off.take());
+            results.cut_off.append(&mut part.cut_off);
             replayed.append(&mut part.names);
             results.conversations.append(&mut part.conversations);
             results.asked += part.asked;
@@ -215,13 +226,17 @@ fn hand_out(
             }
             match conversation {
                 Ok(conversation) => jobs.send((number, conversation))?,
-                Err(error) => {
-                    if matches!(error, TransferError::EndsEarly { .. }) {
-                        unread.cut_off = Some(error.hint());
-                        unread.problems.push((number, error.to_string()));
-                    } else {
-                        unread.leave_out(number, error.to_string());
+                Err((key, error)) => {
+                    let (problem, hint, leaves_out) = (error.to_string(), error.hint(), key.is_some());
+                    let cut_off = match error {
+                        TransferError::EndsEarly { path, .. } => Some(CutOff { path, leaves_out, hint }),
+                        _ => None,
+                    };
+                    match cut_off {
+                        Some(CutOff { leaves_out: false, .. }) => unread.problems.push((number, problem)),
+                        _ => unread.leave_out(number, problem),
                     }
+                    unread.cut_off.extend(cut_off);
                     watch.done();
                 }
             }
@@ -239,7 +254,7 @@ struct Part {
     asked: u64,
     problems: Vec<(usize, String)>,
     left_out: usize,
-    cut_off: Option<Cow<'static, str>>,
+    cut_off: Vec<CutOff>,
     /// The names by which questions may know what was replayed.
     names: BTreeSet<String>,
 }
@@ -316,12 +331,35 @@ mod tests {
         let mut export: Vec<u8> = vec![];
         full::write_header(&mut export).expect("the first line");
         std::fs::write(&path, export).expect("a file");
-        let found = Source::File(HistoryFile { name: "all.jsonl".into(), path, key: None });
-        let comparison = Comparison { arms: &[], setup: &setup(), questions: None, jobs: 1 };
-        let results = comparison.run(vec![found], &LooksAway).expect("results");
+        let results = of_file(path.clone());
         assert!(matches!(&results.problems[..], [told] if told.contains("` ends early, at line ")), "{results:?}");
         assert_eq!(results.left_out, 0);
-        assert_eq!(results.cut_off.as_deref(), Some("export it again, or copy the whole file"));
+        let hint = "export it again, or copy the whole file";
+        assert!(matches!(&results.cut_off[..], [cut] if cut.path == path && cut.hint == hint), "{results:?}");
+    }
+
+    /// Regression: the conversation in which a file was cut off was not counted, and no notice named the file.
+    #[test]
+    fn a_conversation_in_which_an_export_was_cut_off_did_not_count_as_left_out() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("all.jsonl");
+        let mut export: Vec<u8> = vec![];
+        full::write_header(&mut export).expect("the first line");
+        let session = serde_json::json!({"session": {
+            "key": "slack:dm:U1", "created_at_ms": 1, "active_at_ms": 2, "turns": 1, "dropped_turns": 0,
+            "marker": null, "messages": 2, "live": 0,
+        }});
+        std::fs::write(&path, [export, format!("{session}\n").into_bytes()].concat()).expect("a file");
+        let results = of_file(path.clone());
+        assert!(matches!(&results.problems[..], [told] if told.contains("` ends early, at line ")), "{results:?}");
+        assert_eq!(results.left_out, 1);
+        assert!(matches!(&results.cut_off[..], [cut] if cut.path == path && cut.leaves_out), "{results:?}");
+    }
+
+    fn of_file(path: PathBuf) -> Results {
+        let found = Source::File(HistoryFile { name: "all.jsonl".into(), path, key: None });
+        let comparison = Comparison { arms: &[], setup: &setup(), questions: None, jobs: 1 };
+        comparison.run(vec![found], &LooksAway).expect("results")
     }
 
     struct Panics;

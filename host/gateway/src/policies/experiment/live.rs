@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use pmk_policy::Suspension;
 use pmk_system::{clock::Clock, error::Failure};
 use tokio::{
     sync::{Semaphore, watch},
@@ -330,6 +331,20 @@ impl RunningExperiment {
         let (name, why) = self.state().refused.clone()?;
         self.wanted().filter(|wanted| wanted.name == name)?;
         Some(Refused { name, why, goes_on: self.on().is_some() })
+    }
+
+    /// Returns the decisions for which policies of the arms that answer people are skipped at present.
+    pub(crate) fn suspensions(&self) -> Vec<(InExperiment, Suspension)> {
+        let Some(on) = self.on() else { return vec![] };
+        let serving = self.ports.policies.serving();
+        let experiment: Arc<str> = on.config.name.as_str().into();
+        let mut found = Vec::new();
+        for arm in on.arms.iter().filter(|arm| !arm.is_shadow && !on.is_stopped(&arm.name)) {
+            let place = InExperiment { experiment: Arc::clone(&experiment), arm: Arc::clone(&arm.name) };
+            let suspended = arm.policies.as_ref().unwrap_or(&serving).stack().suspensions();
+            found.extend(suspended.into_iter().map(|suspension| (place.clone(), suspension)));
+        }
+        found
     }
 
     /// Ends an experiment that gateway.json has stopped, or an arm of which it has promoted.

@@ -126,7 +126,7 @@ impl<'a> Examiner<'a> {
         self.set = set.iter().map(|set| format!("{}.{}={}", set.policy, set.name, set.value)).collect();
     }
 
-    /// Asks one question; with default settings twice.
+    /// Asks one question; twice unless settings are at their extremes.
     pub fn ask<A: PartialEq>(
         &mut self,
         decision: Decision,

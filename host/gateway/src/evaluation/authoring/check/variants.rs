@@ -14,7 +14,8 @@ pub(super) fn of(stage: &Stage) -> Vec<Variant> {
     let description = stage.policy().description();
     let mut sets: Vec<Vec<SetOverride>> = Vec::new();
     for spec in &description.settings {
-        let extremes = extremes(spec).into_iter().filter(|value| *value != default(spec));
+        let now = stage.settings().get(&spec.name).map(ToString::to_string);
+        let extremes = extremes(spec).into_iter().filter(|value| Some(value) != now.as_ref());
         sets.extend(extremes.map(|value| vec![set(&description.name, spec, value)]));
     }
     if description.settings.len() > 1 {
@@ -39,13 +40,5 @@ fn extremes(spec: &SettingSpec) -> [String; 2] {
         SettingKind::Integer { min, max, .. } => [min.to_string(), max.to_string()],
         SettingKind::Boolean { .. } => ["false".to_owned(), "true".to_owned()],
         SettingKind::Text { .. } => [String::new(), "預".repeat(MAX_TEXT_CHARS)],
-    }
-}
-
-fn default(spec: &SettingSpec) -> String {
-    match &spec.kind {
-        SettingKind::Integer { default, .. } => default.to_string(),
-        SettingKind::Boolean { default } => default.to_string(),
-        SettingKind::Text { default } => default.clone(),
     }
 }
