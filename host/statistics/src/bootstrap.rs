@@ -12,6 +12,12 @@ use super::{Measured, Ratio, Settings};
 /// The stream of random numbers used here.
 const STREAM: u64 = 2;
 
+/// The least and the largest value there can be.
+pub type Bounds = (f64, f64);
+
+/// Below this width, only rounding makes resamples differ.
+const SAME: f64 = 1e-9;
+
 /// The effects of one metric in all resamples.
 pub(super) struct Effects(Vec<f64>);
 
@@ -33,15 +39,15 @@ pub(super) fn effects(measured: &[Measured], settings: &Settings) -> Vec<Effects
     effects
 }
 
-/// The 95 % confidence interval of the value of a single policy.
-pub fn interval(ratios: &[Ratio], settings: &Settings) -> (f64, f64) {
+/// The 95 % confidence interval of the value of a single policy. A value that is a share has these bounds.
+pub fn interval(ratios: &[Ratio], bounds: Option<Bounds>, settings: &Settings) -> (f64, f64) {
     let mut values = Effects(Vec::with_capacity(settings.resamples));
     each_resample(ratios.len(), settings, |drawn| {
         let mut sum = Ratio::default();
         drawn.iter().for_each(|&at| sum.add(ratios[at]));
         values.0.push(sum.value());
     });
-    values.interval(ratios.iter().filter(|ratio| ratio.of != 0.0).count(), 1, settings)
+    values.interval(ratios.iter().filter(|ratio| ratio.of != 0.0).count(), bounds, 1, settings)
 }
 
 /// Draws `count` of `count` conversations, with replacement.
@@ -62,7 +68,10 @@ fn each_resample(count: usize, settings: &Settings, mut look: impl FnMut(&[usize
 impl Effects {
     /// The confidence interval, corrected for `family` metrics that are tested together. Of the conversations, `count`
     /// say something.
-    pub fn interval(&mut self, count: usize, family: usize, settings: &Settings) -> (f64, f64) {
+    ///
+    /// Where all of these agree, no resample shows what others may be like: the interval then leaves room for as many
+    /// others, as different as the bounds allow, as would have been missed that often.
+    pub fn interval(&mut self, count: usize, bounds: Option<Bounds>, family: usize, settings: &Settings) -> (f64, f64) {
         // A resample without any questions has no ratio.
         self.0.retain(|effect| effect.is_finite());
         let freedom = count.saturating_sub(1) as f64;
@@ -75,6 +84,13 @@ impl Effects {
         // A small sample underestimates the variance; wider tails compensate for that (Hesterberg, 2015).
         let tail = Normal::standard().cdf(-beyond * (count as f64 / freedom).sqrt());
         let cut = ((tail * self.0.len() as f64) as usize).min((self.0.len() - 1) / 2);
-        (self.0[cut], self.0[self.0.len() - 1 - cut])
+        let (low, high) = (self.0[cut], self.0[self.0.len() - 1 - cut]);
+        match bounds {
+            Some((least, most)) if high - low < SAME => {
+                let unseen = 1.0 - (settings.level / (2.0 * family as f64)).powf(1.0 / count as f64);
+                (low + unseen * (least - low), high + unseen * (most - high))
+            }
+            _ => (low, high),
+        }
     }
 }

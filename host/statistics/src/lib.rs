@@ -17,7 +17,7 @@ mod power;
 mod sign_flip;
 
 pub use bet::evidence;
-pub use bootstrap::interval;
+pub use bootstrap::{Bounds, interval};
 
 /// Parameters of the tests.
 #[derive(Clone, Copy, Debug)]
@@ -74,21 +74,28 @@ pub enum Effect {
     Relative,
     /// The second minus the first.
     Difference,
+    /// The second minus the first, both of which are shares.
+    Share,
 }
 
 impl Effect {
     fn between(self, a: Ratio, b: Ratio) -> f64 {
         match self {
             Effect::Relative => b.value() / a.value() - 1.0,
-            Effect::Difference => b.value() - a.value(),
+            Effect::Difference | Effect::Share => b.value() - a.value(),
         }
+    }
+
+    /// Between which values it is, if that is known.
+    fn bounds(self) -> Option<Bounds> {
+        (self == Effect::Share).then_some((-1.0, 1.0))
     }
 
     /// The size of the effect, which is the same when the two are swapped.
     fn distance(self, a: Ratio, b: Ratio) -> f64 {
         match self {
             Effect::Relative => (b.value() / a.value()).ln().abs(),
-            Effect::Difference => (b.value() - a.value()).abs(),
+            Effect::Difference | Effect::Share => (b.value() - a.value()).abs(),
         }
     }
 }
@@ -157,10 +164,10 @@ pub fn find(measured: &[Measured], settings: &Settings) -> Vec<Finding> {
         .map(|((one, p), mut resampled)| {
             let (a, b) = one.totals();
             let adjusted_p = if one.differs() { adjusted.next().unwrap_or(1.0) } else { 1.0 };
-            let interval = resampled.interval(one.observed().count(), family, settings);
+            let interval = resampled.interval(one.observed().count(), one.effect.bounds(), family, settings);
             let values = match one.effect {
                 Effect::Relative => (a.sum, b.sum),
-                Effect::Difference => (a.value(), b.value()),
+                Effect::Difference | Effect::Share => (a.value(), b.value()),
             };
             let leaves_out_zero = interval.0 > 0.0 || interval.1 < 0.0;
             Finding {
@@ -235,7 +242,25 @@ mod tests {
         let found = find_in(&visible.map(|(a, b)| (Ratio::new(a, 5.0), Ratio::new(b, 5.0))));
         assert!(!found.is_shown && found.detectable.is_infinite(), "four pairs cannot show anything: {found:?}");
         let of_one = [&[Ratio::new(1.0, 2.0)][..], &[none; 40]].concat();
-        assert_eq!(interval(&of_one, &settings()), all);
+        assert_eq!(interval(&of_one, None, &settings()), all);
+    }
+
+    /// Once, eight conversations that all lost everything were said to show, without any doubt, that all others do.
+    #[test]
+    fn conversations_that_agree_left_no_doubt_about_all_others() {
+        let (none, all) = (Ratio::new(0.0, 2.0), Ratio::new(2.0, 2.0));
+        let find_in = |pair| {
+            let measured = Measured { effect: Effect::Share, pairs: vec![pair; 8] };
+            find(&[measured], &settings())[0]
+        };
+        // 0.025 ^ (1 / 8): as large a share of others would be missed eight times in a row that often.
+        let (seen, found) = (0.630_6, find_in((all, none)));
+        assert!(found.is_shown && (found.interval.0 + 1.0).abs() < 1e-9, "{found:?}");
+        assert!((found.interval.1 - (1.0 - 2.0 * seen)).abs() < 1e-3, "{found:?}");
+        let alike = find_in((all, all));
+        assert!(!alike.is_shown && (alike.interval.1 - (1.0 - seen)).abs() < 1e-3, "{alike:?}");
+        let single = interval(&[all; 8], Some((0.0, 1.0)), &settings());
+        assert!((single.0 - seen).abs() < 1e-3 && (single.1 - 1.0).abs() < 1e-9, "{single:?}");
     }
 
     #[test]

@@ -64,7 +64,7 @@ fn by_chance(measured: &Measured) -> Vec<f64> {
     let (a, b) = measured.totals();
     let parts = measured.observed().map(|(one, other)| match measured.effect {
         Effect::Relative => (other.sum - b.sum / a.sum * one.sum) / a.sum,
-        Effect::Difference => beyond(*other, b) - beyond(*one, a),
+        Effect::Difference | Effect::Share => beyond(*other, b) - beyond(*one, a),
     });
     parts.map(|part| if part.is_finite() { part } else { 0.0 }).collect()
 }

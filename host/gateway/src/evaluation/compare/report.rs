@@ -401,8 +401,8 @@ fn policy(arm: &Arm, at: usize, subject: &Subject, results: &Results, settings: 
         layers: arm.stack.layers().map(|layer| layer.policy.identity().clone()).collect(),
         settings: arm.stack.changed_settings(),
         cost: subject.price.map(|price| price.of(&outcome.tally)),
-        tokens_a_turn: (tokens_a_turn, pmk_statistics::interval(&a_turn, settings)),
-        evidence: visible.map(|visible| (visible, pmk_statistics::interval(&evidence, settings))),
+        tokens_a_turn: (tokens_a_turn, pmk_statistics::interval(&a_turn, None, settings)),
+        evidence: visible.map(|visible| (visible, pmk_statistics::interval(&evidence, Some((0.0, 1.0)), settings))),
         outcome,
         faults,
     }

@@ -66,7 +66,8 @@ impl Metric {
     pub(super) const fn effect(self) -> Effect {
         match self {
             Metric::Tokens | Metric::Cost => Effect::Relative,
-            _ => Effect::Difference,
+            Metric::Evidence | Metric::Answered | Metric::PrefixKept => Effect::Share,
+            Metric::TurnsDropped | Metric::Overflows => Effect::Difference,
         }
     }
 
