@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Home, component, of_type, question};
+use crate::{
+    component::Component,
+    support::{Home, component, of_type, question},
+};
 
 /// A fact, small talk that pushes it out of a small window, and a question about it.
 pub fn conversation() -> String {
@@ -35,6 +38,19 @@ fn a_fact_that_was_pruned_long_ago_is_quoted_for_its_question() {
     assert_eq!(turn["policy"]["name"], "recall");
     assert!(turn["recalled"].as_array().is_some_and(|ids| ids.contains(&json!(1))), "{turn}");
     assert!(turn["tokens"]["after"].as_u64() <= turn["tokens"]["limit"].as_u64(), "{turn}");
+}
+
+/// Regression: reading the archive waits for another thread, which panics where the decision is carried out on the
+/// thread of the turn, as those of policies that do not search are.
+#[test]
+fn a_policy_that_recalls_and_does_not_search_panicked() {
+    let home = Home::new();
+    let body = "(call $recall (local.get $plan) (i32.const 1) (i32.const 100))";
+    let policy = home.write("test.wasm", Component::pruning(body).build()).display().to_string();
+    let arguments = ["run", "--policy", &policy, "--model", "sim", "--window", "6000"];
+    let ran = home.run(&arguments, &conversation()).ok();
+    assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
+    assert_eq!(of_type(&ran.lines(), "turn").len(), conversation().lines().count());
 }
 
 #[test]

@@ -40,6 +40,9 @@ pub struct Policies {
 /// A decision that takes longer than this is made on a blocking thread instead of the async worker thread.
 const LONG: Duration = Duration::from_millis(1);
 
+/// After one that takes longer than this, which is no accident of a busy machine, so are all others.
+const VERY_LONG: Duration = Duration::from_millis(100);
+
 /// The policies of one turn.
 #[derive(Clone, Debug)]
 pub struct TurnPolicies {
@@ -49,6 +52,8 @@ pub struct TurnPolicies {
     /// Whether the next decision is likely to take long: the last one did, or none has been made yet. Shared by all
     /// clones.
     takes_long: Arc<AtomicBool>,
+    /// Whether one has ever taken very long.
+    is_slow: Arc<AtomicBool>,
 }
 
 impl Policies {
@@ -85,19 +90,22 @@ impl TurnPolicies {
             stack: stack.with_breakers(),
             reads_archive: capabilities.any(Capability::reads_archive),
             takes_long: Arc::new(AtomicBool::new(true)),
+            is_slow: Arc::default(),
         }
     }
 
     /// Runs a decision. A decision usually takes microseconds, less than handing it to another thread, so it runs on
     /// the current thread unless it is likely to take long. A bad component may use all the time it is allowed; it then
-    /// blocks the worker thread once, and later decisions are offloaded.
+    /// blocks the worker thread once: once one has taken very long, all later ones are offloaded, even after quick ones.
     pub async fn consult<T: Send + 'static>(&self, decide: impl FnOnce(&Stack) -> T + Send + 'static) -> T {
-        let TurnPolicies { stack, reads_archive, takes_long } = self.clone();
-        let likely_long = reads_archive || takes_long.load(Ordering::Relaxed);
+        let TurnPolicies { stack, reads_archive, takes_long, is_slow } = self.clone();
+        let likely_long = reads_archive || takes_long.load(Ordering::Relaxed) || is_slow.load(Ordering::Relaxed);
         let decide = move || {
             let begun = Instant::now();
             let decided = decide(&stack);
-            takes_long.store(begun.elapsed() > LONG, Ordering::Relaxed);
+            let took = begun.elapsed();
+            takes_long.store(took > LONG, Ordering::Relaxed);
+            is_slow.fetch_or(took > VERY_LONG, Ordering::Relaxed);
             decided
         };
         if likely_long { offload(decide).await } else { decide() }
@@ -144,6 +152,18 @@ mod tests {
         tokio::time::timeout(Duration::from_secs(60), asked_here).await.expect("an answer that takes no thread");
         deciding.consult(|_| std::thread::sleep(2 * LONG)).await;
         assert_ne!(deciding.consult(|_| std::thread::current().id()).await, here);
+    }
+
+    /// Regression: a quick decision about a short conversation let the next one about a long one block a worker again.
+    #[tokio::test]
+    async fn who_once_took_very_long_was_asked_here_again_after_a_quick_decision() {
+        let runtime = Runtime::new(RuntimeConfig::new(Compiler::Here)).expect("an engine");
+        let stack = Loader::of(runtime, Named::default()).load(&PolicyConfig::default(), &[]).expect("policies");
+        let (deciding, here) = (TurnPolicies::new(&stack), std::thread::current().id());
+        deciding.consult(|_| std::thread::sleep(2 * VERY_LONG)).await;
+        for _ in 0..10 {
+            assert_ne!(deciding.consult(|_| std::thread::current().id()).await, here);
+        }
     }
 
     #[tokio::test]
