@@ -436,6 +436,20 @@ async fn in_a_group_an_edit_that_adds_the_mention_makes_it_a_question_once() {
     }
 }
 
+/// Once, the answer began with how late it was, counted from when the message was written without the mention.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_to_what_became_a_question_by_an_edit_was_called_late() {
+    let scene = scene(json!({})).await;
+    let gateway = scene.start().await;
+    let talk = scene.slack.talked(Duration::from_secs(3 * 3_600), "C1", "U1", "what do you think?", None);
+    for event in scene.slack.edit(&talk, "<@U0BOT> what do you think?") {
+        taken(&scene, &event).await;
+    }
+    assert_eq!(answers(&scene, "C1", 1).await[0].text, "You said: what do you think?");
+    assert!(gateway.terminate().success());
+    scene.behaved();
+}
+
 /// Once, it was asked in its old words where the edit came first: only what mentions the bot was kept for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn in_a_followed_thread_an_edit_that_comes_before_its_message_counts() {

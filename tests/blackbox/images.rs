@@ -87,6 +87,10 @@ async fn of_what_is_too_large_slacks_smaller_picture_is_shown() {
     // Where there is none, it is shown as it is, as far as any model takes it.
     scene.answer("wide", vec![shot(4_000, 30)]).await;
     assert_eq!(images(&scene.last()).pop(), Some(png(4_000, 30)));
+    // Nor where the smaller one is of no use, as it may be right after the upload.
+    let broken = Some(b"not there yet".to_vec());
+    scene.answer("broad", vec![Upload { preview: broken, ..shot(3_900, 30) }]).await;
+    assert_eq!(images(&scene.last()).pop(), Some(png(3_900, 30)));
     let told = scene.answer("wider", vec![shot(9_000, 30), Upload { size: 9_999, ..shot(10, 10) }]).await;
     let why = "`shot.png` (an image larger than 1 KiB or 8,000 pixels)";
     assert!(told.starts_with(&format!(":paperclip: Not read: {why}, {why}\n")), "{told}");

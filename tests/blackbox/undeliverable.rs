@@ -282,6 +282,7 @@ async fn who_cannot_be_told_where_they_asked_that_their_question_is_parked_is_to
     assert!(scene.slack.await_replies(&dm_channel("U1"), 1, PATIENCE).await, "nobody tells them");
     let told = shown(&scene.slack, &dm_channel("U1"));
     assert!(told[0].contains("> When is the launch?") && told[0].contains("cannot be answered yet"), "{told:#?}");
+    assert!(told[0].starts_with(":incoming_envelope: This is about what you asked"), "it is no answer: {told:#?}");
 }
 
 /// Checks that who asked in C1 is told once, in this channel, that their question is parked, where Slack's answer to the

@@ -41,6 +41,10 @@ pub struct Inbound {
     pub by_app: bool,
     /// The position within a conversation: Slack's `ts`; empty if the order of arrival counts.
     pub ts: String,
+    /// Whether it has become a question later than it was written, by an edit or by what its author said of it: then it
+    /// was asked when it was received.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub since_received: bool,
 }
 
 impl Inbound {

@@ -155,7 +155,7 @@ mod tests {
     }
 
     /// Regression: a quick decision about a short conversation let the next one about a long one block a worker again.
-    #[tokio::test]
+    #[tokio::test(flavor = "multi_thread")]
     async fn who_once_took_very_long_was_asked_here_again_after_a_quick_decision() {
         let runtime = Runtime::new(RuntimeConfig::new(Compiler::Here)).expect("an engine");
         let stack = Loader::of(runtime, Named::default()).load(&PolicyConfig::default(), &[]).expect("policies");

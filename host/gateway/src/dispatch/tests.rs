@@ -240,6 +240,7 @@ fn message(user: &str, text: &str) -> Inbound {
         attached: Attachments::default(),
         if_awaited: false,
         by_app: false,
+        since_received: false,
         ts: String::new(),
     }
 }

@@ -56,6 +56,7 @@ impl Typed {
             attached: Attachments::default(),
             if_awaited: false,
             by_app: false,
+            since_received: false,
             ts: String::new(),
         })
     }

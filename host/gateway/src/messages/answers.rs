@@ -123,8 +123,17 @@ impl Messages {
     /// Precedes an answer that could not be posted in its channel and is sent as a direct message; quotes the beginning
     /// of the question.
     pub fn in_person(&self, question: &str) -> String {
+        self.about("in-person", question)
+    }
+
+    /// Precedes a notice about a question without an answer that is sent as a direct message for the same reason.
+    pub fn notice_in_person(&self, question: &str) -> String {
+        self.about("notice-in-person", question)
+    }
+
+    fn about(&self, key: &'static str, question: &str) -> String {
         let quoted = quotation(&shortened(question.trim(), QUOTED_CHARS));
-        format!("{}\n{quoted}\n\n", self.text("in-person", []))
+        format!("{}\n{quoted}\n\n", self.text(key, []))
     }
 
     /// The reply to a message without text.

@@ -86,6 +86,7 @@ too-long = :x: The conversation is too long; please ask again in a new thread
 message-too-long = :x: This message is too long: about { $tokens } tokens, and at most { $limit } fit; please shorten or split it
 cut-short = :scissors: This answer is too long for a message, and could not be posted as a file. The remaining { $chars } characters are kept; an admin can read them with `pmk-host sessions show { $key } --full`
 message-too-long-by-itself = :x: This message is too long: about { $tokens } tokens; please shorten or split it
+notice-in-person = :incoming_envelope: This is about what you asked, where Slack accepts no message.
 in-person = :incoming_envelope: Slack did not accept this answer where you asked, so here it is.
 nothing-to-read = :grey_question: I found no text to read in this message
 blocked = this account is on the blocklist; its messages are not answered

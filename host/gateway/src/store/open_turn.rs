@@ -76,6 +76,7 @@ impl OpenTurn {
             attached: crate::chat::Attachments::default(),
             if_awaited: false,
             by_app: false,
+            since_received: false,
             ts: String::new(),
         };
         OpenTurn {

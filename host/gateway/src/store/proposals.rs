@@ -278,7 +278,7 @@ fn own(
     (turn, said): (i64, &Inbound),
     now_ms: i64,
 ) -> Result<Option<Pending>, Fault> {
-    let own = Inbound { event_id: format!("{OWN}{turn}"), if_awaited: false, ..said.clone() };
+    let own = Inbound { event_id: format!("{OWN}{turn}"), if_awaited: false, since_received: true, ..said.clone() };
     let inbox = intake::accept(conn, pen, (&own, &codec::to_json(&own)), now_ms)?;
     Ok(inbox.map(|inbox| Pending { inbox, key: own.key, ts: own.ts }))
 }

@@ -19,7 +19,10 @@ pub(super) fn notice(services: &Services, turn: &OpenTurn, merged: &[OpenTurn]) 
         return String::new();
     }
     let ahead = services.front.clock_ahead().unwrap_or_default();
-    let asked = |turn: &OpenTurn| asked_at_ms(&turn.inbound.ts, ahead, turn.received_at_ms);
+    let asked = |turn: &OpenTurn| match turn.inbound.since_received {
+        true => turn.received_at_ms,
+        false => asked_at_ms(&turn.inbound.ts, ahead, turn.received_at_ms),
+    };
     let oldest = merged.iter().chain([turn]).map(asked).min();
     match oldest.and_then(|asked| minutes_late(asked, services.now_ms())) {
         Some(minutes) => services.messages.late(minutes),

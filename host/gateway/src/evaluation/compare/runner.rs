@@ -311,6 +311,7 @@ mod tests {
             attached: Attachments::default(),
             if_awaited: false,
             by_app: false,
+            since_received: false,
             ts: String::new(),
         };
         tokio::runtime::Runtime::new().expect("a runtime").block_on(async {
