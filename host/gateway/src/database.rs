@@ -2,7 +2,7 @@
 
 mod passwords;
 
-use std::{fmt, net::IpAddr, path::PathBuf};
+use std::{fmt, net::IpAddr, path::PathBuf, time::Duration};
 
 use percent_encoding::percent_decode_str;
 use pmk_system::{error::Failure, files};
@@ -24,6 +24,9 @@ pub const SCHEME: &str = "postgres://";
 /// The options that an address may have after its `?`.
 const OPTIONS: [&str; 7] =
     ["sslmode", "sslrootcert", "application_name", "connect_timeout", "host", "options", "target_session_attrs"];
+
+/// How long connecting to one of several hosts may take, unless the address says.
+const NEXT_HOST_AFTER: Duration = Duration::from_secs(2);
 
 const SSL_MODES: [&str; 3] = ["disable", "require", "verify-full"];
 
@@ -101,6 +104,10 @@ impl Database {
         }
         if config.get_user().is_none() {
             config.user(std::env::var("USER").unwrap_or_else(|_| "postgres".into()));
+        }
+        // A machine that is gone answers nothing: the next one is to be tried before anybody gives up.
+        if config.get_hosts().len() > 1 && config.get_connect_timeout().is_none() {
+            config.connect_timeout(NEXT_HOST_AFTER);
         }
         let mode = match mode {
             _ if config.get_hosts().iter().all(is_socket) => Mode::Disable,
@@ -263,6 +270,15 @@ mod tests {
         assert_eq!(database.name(), "postgres://pmk@%2Frun%2Fpg/pmk");
         let database = Database::parse("postgres://pmk@%2Frun%2Fpg:5433/pmk").unwrap();
         assert_eq!(database.name(), "postgres://pmk@%2Frun%2Fpg:5433/pmk", "as it may be given again");
+    }
+
+    /// Regression: the first host could use up the time for all.
+    #[test]
+    fn connecting_to_the_first_of_several_hosts_left_no_time_for_the_next() {
+        let patience = |address| Database::parse(address).unwrap().config.get_connect_timeout().copied();
+        assert_eq!(patience("postgres://pmk@a,b/pmk"), Some(NEXT_HOST_AFTER));
+        assert_eq!(patience("postgres://pmk@a,b/pmk?connect_timeout=7"), Some(Duration::from_secs(7)));
+        assert_eq!(patience("postgres://pmk@a/pmk"), None);
     }
 
     #[test]

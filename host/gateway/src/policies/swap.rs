@@ -435,7 +435,8 @@ impl Swapper {
     /// Reports files that cannot be used as they are. Whoever changed them gets no reply, so the admins are told.
     fn unusable(&self, by: SwapTrigger, files: &[PathBuf], failure: &Failure) {
         self.refused(by, files, failure);
-        if !std::mem::replace(&mut self.chosen().told, true) {
+        // What was told of a signal says nothing of the files.
+        if by == SwapTrigger::Signal || !std::mem::replace(&mut self.chosen().told, true) {
             self.ports.admins.tell(self.ports.messages.policy_refused(failure.message()));
         }
     }

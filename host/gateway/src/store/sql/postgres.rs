@@ -37,7 +37,7 @@ use super::{
     values::Given,
 };
 
-/// How long connecting may take,
+/// How long connecting to a host may take, unless the address says,
 const CONNECTED_WITHIN: Duration = Duration::from_secs(5);
 /// and how long an answer may take before the database counts as unreachable.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(60);
@@ -184,7 +184,9 @@ impl Postgres {
             };
             Session::new(client, link.may_name()).await
         };
-        match self.block_on(async { timeout(CONNECTED_WITHIN, connecting).await })? {
+        let hosts = u32::try_from(link.config.get_hosts().len().max(1)).unwrap_or(u32::MAX);
+        let within = link.config.get_connect_timeout().copied().unwrap_or(CONNECTED_WITHIN).saturating_mul(hosts);
+        match self.block_on(async { timeout(within, connecting).await })? {
             Ok(Ok(session)) => {
                 link.is_there();
                 Ok(session)
@@ -194,7 +196,7 @@ impl Postgres {
                 Err(Error::Postgres(error))
             }
             Ok(Err(error)) => Err(link.is_away(&words(&error))),
-            Err(_) => Err(link.is_away(&format!("no answer within {} s", CONNECTED_WITHIN.as_secs()))),
+            Err(_) => Err(link.is_away(&format!("no answer within {} s", within.as_secs()))),
         }
     }
 
