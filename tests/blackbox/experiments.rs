@@ -334,6 +334,15 @@ fn an_arm_that_the_options_of_the_gateway_keep_from_the_next_start_is_not_promot
     assert!(gateway.end().0.success());
 }
 
+#[test]
+fn an_experiment_was_said_to_run_without_any_gateway() {
+    let home = Home::new();
+    let arms = json!([{"name": "a"}, {"name": "b", "policy": {"files": ["strict"]}}]);
+    let file = home.write("less.json", json!({"name": "less", "control": "a", "arms": arms}).to_string());
+    let started = home.run(&["experiment", "start", "--file", &file.display().to_string()], "").ok().stdout;
+    assert!(started.contains("`: no gateway is running here: ") && !started.contains("is running; "), "{started}");
+}
+
 /// Once, it said nothing, as if the arm had proved itself.
 #[test]
 fn an_arm_that_had_never_decided_was_promoted_without_a_word() {

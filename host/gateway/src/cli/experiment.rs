@@ -110,6 +110,10 @@ impl Start {
         let (name, arms) = (&config.name, config.arms.iter().map(arm).collect::<Vec<_>>().join(", "));
         context.say(&match start > Timestamp::now() {
             true => format!("experiment `{name}` starts at {start}: {arms}"),
+            false if look(&context.home).is_ok_and(|gateway| gateway.pid.is_none()) => {
+                let run = home::command(&context.home, "run");
+                format!("experiment `{name}` begins with the next `{run}`: no gateway is running here: {arms}")
+            }
             false => format!("experiment `{name}` is running; a running gateway follows within seconds: {arms}"),
         });
         Ok(())
