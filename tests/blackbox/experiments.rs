@@ -339,7 +339,7 @@ fn an_experiment_was_said_to_run_without_any_gateway() {
     let home = Home::new();
     let arms = json!([{"name": "a"}, {"name": "b", "policy": {"files": ["strict"]}}]);
     let file = home.write("less.json", json!({"name": "less", "control": "a", "arms": arms}).to_string());
-    let started = home.run(&["experiment", "start", "--file", &file.display().to_string()], "").ok().stdout;
+    let started = home.run(&["experiment", "start", "--file", &file.display().to_string()], "").ok().stderr;
     assert!(started.contains("`: no gateway is running here: ") && !started.contains("is running; "), "{started}");
 }
 
