@@ -205,8 +205,8 @@ fn page(figures: &Figures, state: State<'_>, language: Language) -> String {
             page.text(&format!("  {told}\n"));
         }
         if *weights_changed {
-            let told = "the weights have changed, so only conversations drawn with the newest are compared: {} has {}, \
-                        {} has {}";
+            let told = "the arm was added or the weights have changed, so only conversations drawn with the newest are \
+                        compared: {} has {}, {} has {}";
             let told = page.filled(told, &[&arm.arm, &of_arm, control, &of_control]);
             page.text(&format!("  {told}\n"));
         }
@@ -358,11 +358,12 @@ mod tests {
         let stopped = StoppedArm { reason: "worse".into(), at_ms: 0, conversations: conversations.clone() };
         let figures = figures::figures("less", Some(&design), &conversations, &[("b".into(), stopped)].into());
         let shown = page(&figures, State::Off, Language::English);
-        let told = "b compared with a\n  only turns answered before it was stopped are compared\n  the weights have \
-                    changed, so only conversations drawn with the newest are compared: b has 13, a has 13\n  failures";
+        let told = "b compared with a\n  only turns answered before it was stopped are compared\n  the arm was added \
+                    or the weights have changed, so only conversations drawn with the newest are compared: b has 13, a \
+                    has 13\n  failures";
         assert!(shown.contains(told), "{shown}");
         let shown = page(&figures, State::Off, Language::TraditionalChinese);
-        let told = "  只比較停用之前回答的輪次\n  權重改過，只比較照最新權重分到的對話：b 有 13 個，a 有 13 個\n";
+        let told = "  只比較停用之前回答的輪次\n  這一組是後來加入的，或權重改過，只比較照最新權重分到的對話：b 有 13 個，a 有 13 個\n";
         assert!(shown.contains(told), "{shown}");
     }
 
