@@ -334,6 +334,29 @@ fn an_arm_that_the_options_of_the_gateway_keep_from_the_next_start_is_not_promot
     assert!(gateway.end().0.success());
 }
 
+#[test]
+fn an_experiment_was_said_to_run_without_any_gateway() {
+    let home = Home::new();
+    let arms = json!([{"name": "a"}, {"name": "b", "policy": {"files": ["strict"]}}]);
+    let file = home.write("less.json", json!({"name": "less", "control": "a", "arms": arms}).to_string());
+    let started = home.run(&["experiment", "start", "--file", &file.display().to_string()], "").ok().stderr;
+    assert!(started.contains("`: no gateway is running here: ") && !started.contains("is running; "), "{started}");
+}
+
+/// Once, it said nothing, as if the arm had proved itself.
+#[test]
+fn an_arm_that_had_never_decided_was_promoted_without_a_word() {
+    let home = Home::new();
+    let told = "`b` has decided in no conversation of `less`";
+    for (weight, is_told) in [(0, true), (1, false)] {
+        let arms = json!([{"name": "a", "weight": 1 - weight}, {"name": "b", "weight": weight, "policy": {"files": ["strict"]}}]);
+        write(&home, "less", &arms);
+        home.run(&["run", "--model", "sim"], &asks(&format!("Ev{weight}"), &format!("U{weight}"), "hello")).ok();
+        let promoted = home.run(&["experiment", "promote", "b"], "").ok();
+        assert_eq!(promoted.stderr.contains(told), is_told, "{}", promoted.stderr);
+    }
+}
+
 /// Regression: the store was asked once the file was changed.
 #[test]
 fn a_promotion_that_failed_at_the_store_had_changed_gateway_json() {

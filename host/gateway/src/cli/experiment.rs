@@ -110,6 +110,10 @@ impl Start {
         let (name, arms) = (&config.name, config.arms.iter().map(arm).collect::<Vec<_>>().join(", "));
         context.say(&match start > Timestamp::now() {
             true => format!("experiment `{name}` starts at {start}: {arms}"),
+            false if look(&context.home).is_ok_and(|gateway| gateway.pid.is_none()) => {
+                let run = home::command(&context.home, "run");
+                format!("experiment `{name}` begins with the next `{run}`: no gateway is running here: {arms}")
+            }
             false => format!("experiment `{name}` is running; a running gateway follows within seconds: {arms}"),
         });
         Ok(())
@@ -358,16 +362,22 @@ impl Promote {
         })
     }
 
-    /// Returns why the guard rail had stopped the arm, if it had.
-    fn stopped(&self, place: &Place, experiment: &ExperimentConfig) -> Result<Option<String>, Failure> {
-        match Store::open_existing(place.clone()) {
-            Ok(store) => {
-                let mut stopped = block_on(async { Ok(store.stopped_arms(&experiment.name).await?) })?;
-                Ok(stopped.remove(&self.arm).map(|stopped| stopped.reason))
-            }
-            Err(StoreError::Missing { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+    /// Returns what speaks against the arm: that the guard rail had stopped it, or that it has never decided.
+    fn doubt(&self, place: &Place, experiment: &ExperimentConfig) -> Result<Option<String>, Failure> {
+        let name = &experiment.name;
+        let (mut stopped, conversations) = match Store::open_existing(place.clone()) {
+            Ok(store) => block_on(async {
+                Ok((store.stopped_arms(name).await?, store.arm_conversations(name, i64::MIN).await?))
+            })?,
+            Err(StoreError::Missing { .. }) => Default::default(),
+            Err(error) => return Err(error.into()),
+        };
+        let has_decided = conversations.iter().any(|it| it.arm == self.arm && it.turns > 0);
+        Ok(match stopped.remove(&self.arm) {
+            Some(stopped) => Some(format!("the guard rail had stopped `{}`: {}", self.arm, stopped.reason)),
+            None if has_decided => None,
+            None => Some(format!("`{}` has decided in no conversation of `{name}`", self.arm)),
+        })
     }
 
     /// Ends the experiment. The arm must load, or the next start would fail. Nothing fails once gateway.json has been
@@ -385,7 +395,7 @@ impl Promote {
             start = self.look_at_start(context, policy)?;
             promoted = Some((loaded, policy));
         }
-        let stopped = wanted.as_ref().map(|experiment| self.stopped(&place, experiment)).transpose()?.flatten();
+        let doubt = wanted.as_ref().map(|experiment| self.doubt(&place, experiment)).transpose()?.flatten();
         let config = admin::promote_arm(&context.home, &self.arm)?;
         let unset = policy.into_iter().flat_map(|policy| {
             now.policy
@@ -402,8 +412,8 @@ impl Promote {
                 self.arm
             ));
         }
-        if let Some(reason) = stopped {
-            context.warn(&format!("the guard rail had stopped `{}`: {reason}", self.arm));
+        if let Some(doubt) = doubt {
+            context.warn(&doubt);
         }
         let lag = promoted.and_then(|(loaded, policy)| Some((lag(context, &loaded)?, policy)));
         if let Some((lag, policy)) = &lag {

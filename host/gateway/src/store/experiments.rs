@@ -14,7 +14,7 @@ use crate::ids::{SessionId, TurnId};
 use crate::{
     chat::Reaction,
     ledger::{Event, InExperiment, TaggedEvent, Tags},
-    store::assignment::{ArmAssignment, Weights},
+    store::assignment::{ArmAssignment, Weights, share},
 };
 
 pub(super) const FIND_ARM: &str = "SELECT coalesce(moved_to, arm) FROM arm WHERE experiment = ?1 AND session_id = ?2";
@@ -150,6 +150,13 @@ impl Design {
     /// Returns the arm of that name.
     pub fn arm(&self, name: &str) -> Option<&DesignedArm> {
         self.arms.iter().find(|arm| arm.name == name)
+    }
+
+    /// Returns which share an arm has of the new conversations that it or the control draws; `None` if one of the two
+    /// draws none.
+    pub fn share(&self, arm: &str) -> Option<f64> {
+        let weights: Weights = self.arms.iter().map(|arm| (arm.name.clone(), arm.weight)).collect();
+        Some(share(&weights, arm, &self.control)).filter(|share| *share > 0.0 && *share < 1.0)
     }
 
     /// Returns the last change of the policies of an arm or the control until then: which, and when.

@@ -205,8 +205,8 @@ fn page(figures: &Figures, state: State<'_>, language: Language) -> String {
             page.text(&format!("  {told}\n"));
         }
         if *weights_changed {
-            let told = "the weights have changed, so only conversations drawn with the newest are compared: {} has {}, \
-                        {} has {}";
+            let told = "the arm was added or the weights have changed, so only conversations drawn with the newest are \
+                        compared: {} has {}, {} has {}";
             let told = page.filled(told, &[&arm.arm, &of_arm, control, &of_control]);
             page.text(&format!("  {told}\n"));
         }
@@ -300,7 +300,7 @@ mod tests {
     use super::*;
     use crate::{
         config::experiment::tests::experiment,
-        store::{ArmConversation, StoppedArm, assignment::Weights},
+        store::{ArmConversation, Design, StoppedArm, assignment::Weights},
     };
 
     #[test]
@@ -358,11 +358,37 @@ mod tests {
         let stopped = StoppedArm { reason: "worse".into(), at_ms: 0, conversations: conversations.clone() };
         let figures = figures::figures("less", Some(&design), &conversations, &[("b".into(), stopped)].into());
         let shown = page(&figures, State::Off, Language::English);
-        let told = "b compared with a\n  only turns answered before it was stopped are compared\n  the weights have \
-                    changed, so only conversations drawn with the newest are compared: b has 13, a has 13\n  failures";
+        let told = "b compared with a\n  only turns answered before it was stopped are compared\n  the arm was added \
+                    or the weights have changed, so only conversations drawn with the newest are compared: b has 13, a \
+                    has 13\n  failures";
         assert!(shown.contains(told), "{shown}");
         let shown = page(&figures, State::Off, Language::TraditionalChinese);
-        let told = "  只比較停用之前回答的輪次\n  權重改過，只比較照最新權重分到的對話：b 有 13 個，a 有 13 個\n";
+        let told = "  只比較停用之前回答的輪次\n  這一組是後來加入的，或權重改過，只比較照最新權重分到的對話：b 有 13 個，a 有 13 個\n";
         assert!(shown.contains(told), "{shown}");
+    }
+
+    /// Until somebody began a conversation, the claim of before was still made.
+    #[test]
+    fn a_finding_outlived_the_weights_that_it_was_made_with() {
+        let weights = Weights::from([("a".into(), 1), ("b".into(), 1)]);
+        let of = |arm: &str, overflowed: u64| ArmConversation {
+            arm: arm.into(),
+            weights: weights.clone(),
+            turns: 1,
+            overflowed,
+            ..ArmConversation::default()
+        };
+        let conversations = [vec![of("a", 0); 20], vec![of("b", 1); 20]].concat();
+        let mut design = figures::design(&experiment("less", &["a", "b"]));
+        let compared = |design: &Design| {
+            let figures = figures::figures("less", Some(design), &conversations, &BTreeMap::new());
+            let compared = figures.arms[1].compared.clone().expect("a comparison");
+            (compared.arm, compared.control, compared.weights_changed, figures.arms[1].differences[1].finding)
+        };
+        assert_eq!(compared(&design), (20, 20, false, Finding::More));
+        design.arms[1].weight = 3;
+        assert_eq!(compared(&design), (0, 0, true, Finding::TooFewConversations));
+        design.arms[0].weight = 0;
+        assert_eq!(compared(&design), (20, 20, false, Finding::More), "the control is drawn no more");
     }
 }

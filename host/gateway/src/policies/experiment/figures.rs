@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::{allocation, arms::Arms};
 use crate::{
     config::{ArmConfig, ExperimentConfig},
-    store::{ArmConversation, Design, DesignedArm, StoppedArm, assignment::share},
+    store::{ArmConversation, Design, DesignedArm, StoppedArm, assignment},
 };
 
 /// The probability that any difference at all is ever claimed where there is none.
@@ -216,7 +216,9 @@ pub fn figures(
             let change = design.last_change(name, by_ms);
             let since_ms = change.map_or(i64::MIN, |(_, at_ms)| at_ms);
             let alike: Vec<_> = all.iter().filter(|it| it.drawn_at_ms >= since_ms).cloned().collect();
-            let (mut compared, differences) = differences(&alike, name, &design.control, rivals);
+            // An arm that was stopped is drawn no more: it is compared as it was until then.
+            let share = if stopped.contains_key(name) { None } else { design.share(name) };
+            let (mut compared, differences) = differences(&alike, name, &design.control, rivals, share);
             compared.policies_changed = change
                 .filter(|_| alike.len() < all.len())
                 .map(|(arm, at_ms)| PoliciesChanged { arm: arm.to_owned(), at: moment(at_ms) });
@@ -262,14 +264,17 @@ fn sums(name: &str, role: Role, conversations: &[ArmConversation]) -> ArmFigures
 
 /// Returns the conversations of an arm and of the control that can be compared: those with an answer that were drawn
 /// with the newest weights of the two under which both could be drawn. After other weights, one arm has more of the
-/// young conversations, in which prompts are short and few questions are asked again, whatever its policies do.
+/// young conversations, in which prompts are short and few questions are asked again, whatever its policies do. `share`
+/// is what the weights of new conversations make, if both can be drawn: perhaps none has been drawn with them yet.
 fn comparable<'a>(
     conversations: &'a [ArmConversation],
     arm: &str,
     control: &str,
+    share: Option<f64>,
 ) -> (Compared, [Vec<&'a ArmConversation>; 2]) {
-    let share_of = |it: &ArmConversation| share(&it.weights, arm, control);
-    let newest = conversations.iter().rev().map(share_of).find(|share| *share > 0.0 && *share < 1.0);
+    let share_of = |it: &ArmConversation| assignment::share(&it.weights, arm, control);
+    let drawn = || conversations.iter().rev().map(share_of).find(|share| *share > 0.0 && *share < 1.0);
+    let newest = share.or_else(drawn);
     let answered = conversations.iter().filter(|it| it.turns > 0 && [arm, control].contains(&it.arm.as_str()));
     let alike = || answered.clone().filter(|it| Some(share_of(it)) == newest);
     let [of_arm, of_control] = [arm, control].map(|name| alike().filter(|it| it.arm == name).collect::<Vec<_>>());
@@ -282,14 +287,15 @@ fn comparable<'a>(
     (compared, [of_arm, of_control])
 }
 
-/// Compares an arm, one of `rivals`, with the control in all figures.
-pub fn differences(
+/// Compares an arm, one of `rivals`, with the control in all figures; `share` as in [`comparable`].
+fn differences(
     conversations: &[ArmConversation],
     arm: &str,
     control: &str,
     rivals: usize,
+    share: Option<f64>,
 ) -> (Compared, Vec<Difference>) {
-    let (compared, [of_arm, of_control]) = comparable(conversations, arm, control);
+    let (compared, [of_arm, of_control]) = comparable(conversations, arm, control, share);
     let level = LEVEL / (FIGURES.len() * rivals.max(1)) as f64;
     let differences = FIGURES
         .into_iter()
@@ -383,7 +389,7 @@ mod tests {
     const ALIKE: Trouble = Trouble { everybody: 0.05, some: 0.3, share_of_some: 0.2 };
 
     fn claims(team: &Team) -> Vec<(&'static str, Finding)> {
-        let (_, differences) = differences(&team.conversations, "b", "a", 1);
+        let (_, differences) = differences(&team.conversations, "b", "a", 1, None);
         differences
             .into_iter()
             .filter(|it| matches!(it.finding, Finding::Less | Finding::More))
@@ -464,7 +470,7 @@ mod tests {
             (0..11).map(move |number| of(name, 5, 3_000 + number)).chain([of(name, 1_000, busy)])
         };
         let conversations: Vec<ArmConversation> = arm("a", 8_000).chain(arm("b", 20_000)).collect();
-        let (_, differences) = differences(&conversations, "b", "a", 1);
+        let (_, differences) = differences(&conversations, "b", "a", 1, None);
         let tokens = differences.iter().find(|it| it.figure == "prompt tokens a turn").expect("the figure");
         assert_eq!(tokens.finding, Finding::NoDifferenceShown, "{tokens:?}");
     }
@@ -479,7 +485,7 @@ mod tests {
     fn what_one_arm_always_and_the_other_never_does_is_a_difference() {
         let apart: Vec<ArmConversation> = (0..12).flat_map(|_| [conversation("a", 0), conversation("b", 5)]).collect();
         for (arm, control, finding) in [("b", "a", Finding::More), ("a", "b", Finding::Less)] {
-            let (_, differences) = differences(&apart, arm, control, 1);
+            let (_, differences) = differences(&apart, arm, control, 1, None);
             let found: Vec<Finding> = differences.iter().map(|it| it.finding).collect();
             let none = Finding::NoDifferenceShown;
             assert_eq!(found, [none, finding, none, none, none, none, none, none]);
@@ -508,20 +514,20 @@ mod tests {
     fn identical_arms_were_said_to_differ_once_their_weights_had_changed() {
         let then = [aged("a", [9, 1], 10, 180), aged("b", [9, 1], 10, 20)].concat();
         let now = [aged("a", [1, 9], 2, 20), aged("b", [1, 9], 2, 180)].concat();
-        let (compared, found) = differences(&[then, now].concat(), "b", "a", 1);
+        let (compared, found) = differences(&[then, now].concat(), "b", "a", 1, None);
         assert!(found.iter().all(|it| it.finding == Finding::NoDifferenceShown), "{found:?}");
         assert_eq!(compared, Compared { arm: 180, control: 20, weights_changed: true, policies_changed: None });
         // An arm that is added later has no part in the conversations of before.
         let then = aged("a", [1, 0], 10, 40);
         let now = [aged("a", [1, 1], 2, 20), aged("b", [1, 1], 2, 20)].concat();
-        let (compared, found) = differences(&[then, now].concat(), "b", "a", 1);
+        let (compared, found) = differences(&[then, now].concat(), "b", "a", 1, None);
         assert!(found.iter().all(|it| it.finding == Finding::NoDifferenceShown), "{found:?}");
         assert_eq!(compared, Compared { arm: 20, control: 20, weights_changed: true, policies_changed: None });
         // Twice the weights are the same weights, and those of a third arm change nothing between these two.
         let then = [aged("a", [1, 1], 10, 12), aged("b", [1, 1], 10, 12)].concat();
         let mut now = [aged("a", [2, 2], 2, 12), aged("b", [2, 2], 2, 12)].concat();
         now.iter_mut().for_each(|it| it.weights.extend([("c".into(), 5)]));
-        let (compared, _) = differences(&[then, now].concat(), "b", "a", 1);
+        let (compared, _) = differences(&[then, now].concat(), "b", "a", 1, None);
         assert_eq!(compared, Compared { arm: 24, control: 24, weights_changed: false, policies_changed: None });
     }
 
@@ -584,13 +590,13 @@ mod tests {
         };
         let pairs = (0..40).flat_map(|number| [of("a", number % 2, number), of("b", 3 + number % 2, number)]);
         let conversations: Vec<ArmConversation> = pairs.collect();
-        let (_, found) = differences(&conversations, "b", "a", 1);
+        let (_, found) = differences(&conversations, "b", "a", 1, None);
         let of_figure = |name: &str| found.iter().find(|it| it.figure == name).map(|it| it.finding);
         assert_eq!(of_figure("milliseconds an answer"), Some(Finding::NoDifferenceShown), "{found:?}");
         assert_eq!(of_figure("questions called off"), Some(Finding::More), "{found:?}");
         // Where nothing of an arm is answered any more, nothing is known of its time.
         let all: Vec<ArmConversation> = (0..40).flat_map(|number| [of("a", 0, number), of("b", 5, number)]).collect();
-        let (_, found) = differences(&all, "b", "a", 1);
+        let (_, found) = differences(&all, "b", "a", 1, None);
         let time = found.iter().find(|it| it.figure == "milliseconds an answer").expect("the figure");
         assert_eq!((time.finding, time.interval), (Finding::TooFewConversations, None));
     }
@@ -598,7 +604,7 @@ mod tests {
     #[test]
     fn a_handful_of_conversations_shows_nothing() {
         let few: Vec<ArmConversation> = (0..11).flat_map(|_| [conversation("a", 0), conversation("b", 5)]).collect();
-        let (_, found) = differences(&few, "b", "a", 1);
+        let (_, found) = differences(&few, "b", "a", 1, None);
         assert!(found.iter().all(|it| it.finding == Finding::TooFewConversations && it.interval.is_none()));
         let config = experiment("less", &["a", "b"]);
         let figures = figures("less", Some(&design(&config)), &few, &BTreeMap::new());
