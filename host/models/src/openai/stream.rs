@@ -10,6 +10,7 @@ use pmk_core::Block;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use self::thoughts::Thoughts;
 use crate::{
     Answer, ErrorClass, ModelError, Stop, Usage, classify,
     counts::{self, Count},
@@ -33,6 +34,7 @@ const BROKEN_OFF: [&str; 4] = ["error", "abort", "insufficient_system_resource",
 pub struct Assembly {
     started: bool,
     text: String,
+    thoughts: Thoughts,
     refusal: String,
     calls: Vec<Call>,
     finish_reason: Option<String>,
@@ -216,7 +218,7 @@ impl Assemble for Assembly {
         if thoughts::may_begin(&self.text) {
             "".into()
         } else {
-            thoughts::without(&self.text).unwrap_or_default().into()
+            self.thoughts.without(&self.text).unwrap_or_default().into()
         }
     }
 
@@ -255,6 +257,7 @@ impl Assembly {
         let Delta { content, refusal, tool_calls } =
             choice.message.map(Delta::numbered).or(choice.delta).unwrap_or_default();
         self.text.push_str(&content.map(Content::into_text).unwrap_or_default());
+        self.thoughts.search(&self.text);
         self.refusal.push_str(refusal.as_deref().unwrap_or_default());
         for delta in tool_calls {
             self.extend_call(delta)?;
@@ -326,7 +329,7 @@ impl Assembly {
         let mut blocks = Vec::new();
         // What looked like thoughts and does not end was none, unless they were broken off: by the limit, or for a call.
         let was_broken_off = is_cut || !self.calls.is_empty();
-        let said = thoughts::without(&text).unwrap_or(if was_broken_off { "" } else { &text });
+        let said = self.thoughts.without(&text).unwrap_or(if was_broken_off { "" } else { &text });
         if !said.is_empty() {
             blocks.push(Block::Text { text: said.to_owned() });
         }

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use pmk_core::{Block, Language, Message, Role};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::{Images, Request, tool_ids};
 
@@ -18,41 +19,121 @@ pub enum Room {
 
 /// The body of one call. It requests token counts, which a stream does not include by default.
 pub fn body(model: &str, room: Room, max_tokens: u32, request: &Request) -> Vec<u8> {
+    let ids = tool_ids::unique(&request.messages);
     let mut messages = Vec::with_capacity(request.messages.len() + 1);
     if !request.system.trim().is_empty() {
-        messages.push(json!({"role": "system", "content": request.system}));
+        messages.push(WireMessage::System { content: &request.system });
     }
-    let ids = tool_ids::unique(&request.messages);
     for (message, ids) in request.messages.iter().zip(&ids) {
         match message.role {
             Role::User => push_user(&mut messages, message, ids, &request.images),
             Role::Assistant => messages.push(assistant(message, ids)),
         }
     }
-    let mut body =
-        json!({"model": model, "stream": true, "stream_options": {"include_usage": true}, "messages": messages});
-    let room = match room {
-        Room::Completion => "max_completion_tokens",
-        Room::Tokens => "max_tokens",
+    let tools = request.tools.iter().map(|tool| WireTool {
+        r#type: "function",
+        function: Offered { name: &tool.name, description: &tool.description, parameters: &tool.input_schema },
+    });
+    let body = Body {
+        model,
+        stream: true,
+        stream_options: StreamOptions { include_usage: true },
+        max_completion_tokens: (room == Room::Completion).then_some(max_tokens),
+        max_tokens: (room == Room::Tokens).then_some(max_tokens),
+        tools: tools.collect(),
+        messages,
     };
-    body[room] = max_tokens.into();
-    if !request.tools.is_empty() {
-        body["tools"] = request
-            .tools
-            .iter()
-            .map(|tool| {
-                let function =
-                    json!({"name": tool.name, "description": tool.description, "parameters": tool.input_schema});
-                json!({"type": "function", "function": function})
-            })
-            .collect();
-    }
-    body.to_string().into_bytes()
+    serde_json::to_vec(&body).expect("text and JSON values can always be written as JSON")
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    stream: bool,
+    stream_options: StreamOptions,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<WireTool<'a>>,
+    messages: Vec<WireMessage<'a>>,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+#[derive(Serialize)]
+struct WireTool<'a> {
+    r#type: &'static str,
+    function: Offered<'a>,
+}
+
+#[derive(Serialize)]
+struct Offered<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+enum WireMessage<'a> {
+    System {
+        content: &'a str,
+    },
+    User {
+        content: Content<'a>,
+    },
+    Assistant {
+        content: Option<Cow<'a, str>>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<WireCall<'a>>,
+    },
+    Tool {
+        tool_call_id: Option<&'a str>,
+        content: Cow<'a, str>,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(Cow<'a, str>),
+    Parts(Vec<Part<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    Text { text: Cow<'a, str> },
+    ImageUrl { image_url: ImageUrl },
+}
+
+/// The bytes of an image.
+#[derive(Serialize)]
+struct ImageUrl {
+    url: String,
+}
+
+#[derive(Serialize)]
+struct WireCall<'a> {
+    id: Option<&'a str>,
+    r#type: &'static str,
+    function: Called<'a>,
+}
+
+#[derive(Serialize)]
+struct Called<'a> {
+    name: Cow<'a, str>,
+    arguments: String,
 }
 
 /// Each tool result is a separate message, right after the calls; the user's text follows them.
-fn push_user(messages: &mut Vec<Value>, message: &Message, ids: &[Cow<'_, str>], images: &Images) {
-    let mut ids = ids.iter();
+fn push_user<'a>(messages: &mut Vec<WireMessage<'a>>, message: &'a Message, ids: &'a [Cow<'_, str>], images: &Images) {
+    let mut ids = ids.iter().map(|id| &**id);
     let mut texts = Vec::new();
     let mut parts = Vec::new();
     for block in &message.blocks {
@@ -61,14 +142,14 @@ fn push_user(messages: &mut Vec<Value>, message: &Message, ids: &[Cow<'_, str>],
                 // The format has no field for errors.
                 let content =
                     if *is_error { Cow::Owned(format!("[error] {content}")) } else { Cow::Borrowed(content.as_str()) };
-                messages.push(json!({"role": "tool", "tool_call_id": ids.next(), "content": content}));
+                messages.push(WireMessage::Tool { tool_call_id: ids.next(), content });
             }
             Block::Text { text } => texts.push(Cow::Borrowed(text.as_str())),
             Block::Image(image) => match images.base64(image) {
                 Some(data) => {
                     parts.extend(text_part(&mut texts));
                     let url = format!("data:{};base64,{data}", image.media_type.name());
-                    parts.push(json!({"type": "image_url", "image_url": {"url": url}}));
+                    parts.push(Part::ImageUrl { image_url: ImageUrl { url } });
                 }
                 None => texts.push(Cow::Owned(image.in_words(Language::English))),
             },
@@ -79,28 +160,36 @@ fn push_user(messages: &mut Vec<Value>, message: &Message, ids: &[Cow<'_, str>],
     }
     if !parts.is_empty() {
         parts.extend(text_part(&mut texts));
-        messages.push(json!({"role": "user", "content": parts}));
+        messages.push(WireMessage::User { content: Content::Parts(parts) });
     } else if !texts.is_empty() {
-        messages.push(json!({"role": "user", "content": texts.join("\n\n")}));
+        messages.push(WireMessage::User { content: Content::Text(joined(texts)) });
     }
 }
 
 /// The texts so far as one part of a content that has images as well.
-fn text_part(texts: &mut Vec<Cow<'_, str>>) -> Option<Value> {
-    let text = std::mem::take(texts).join("\n\n");
-    (!text.is_empty()).then(|| json!({"type": "text", "text": text}))
+fn text_part<'a>(texts: &mut Vec<Cow<'a, str>>) -> Option<Part<'a>> {
+    let text = joined(std::mem::take(texts));
+    (!text.is_empty()).then_some(Part::Text { text })
 }
 
-fn assistant(message: &Message, ids: &[Cow<'_, str>]) -> Value {
-    let mut ids = ids.iter();
+/// The texts as one.
+fn joined(mut texts: Vec<Cow<'_, str>>) -> Cow<'_, str> {
+    match texts.len() {
+        1 => texts.remove(0),
+        _ => texts.join("\n\n").into(),
+    }
+}
+
+fn assistant<'a>(message: &'a Message, ids: &'a [Cow<'_, str>]) -> WireMessage<'a> {
+    let mut ids = ids.iter().map(|id| &**id);
     let mut texts = Vec::new();
-    let mut calls = Vec::new();
+    let mut tool_calls = Vec::new();
     for block in &message.blocks {
         match block {
-            Block::Text { text } => texts.push(text.as_str()),
+            Block::Text { text } => texts.push(Cow::Borrowed(text.as_str())),
             Block::ToolUse { name, input, .. } => {
-                let function = json!({"name": tool_ids::name(name), "arguments": input.to_string()});
-                calls.push(json!({"id": ids.next(), "type": "function", "function": function}));
+                let function = Called { name: tool_ids::name(name), arguments: input.to_string() };
+                tool_calls.push(WireCall { id: ids.next(), r#type: "function", function });
             }
             Block::ToolResult { .. } => {
                 ids.next();
@@ -109,17 +198,14 @@ fn assistant(message: &Message, ids: &[Cow<'_, str>]) -> Value {
             Block::Image(_) => {}
         }
     }
-    let content = if texts.is_empty() { Value::Null } else { texts.join("\n\n").into() };
-    let mut wire = json!({"role": "assistant", "content": content});
-    if !calls.is_empty() {
-        wire["tool_calls"] = calls.into();
-    }
-    wire
+    let content = (!texts.is_empty()).then(|| joined(texts));
+    WireMessage::Assistant { content, tool_calls }
 }
 
 #[cfg(test)]
 mod tests {
     use pmk_core::{Image, ImageId, ImageType, Origin, message};
+    use serde_json::json;
 
     use super::*;
     use crate::Tool;

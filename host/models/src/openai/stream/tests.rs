@@ -70,6 +70,24 @@ fn thoughts_in_front_of_an_answer_are_not_part_of_it() {
     assert_eq!(called.blocks, [call("a", "f", json!({}))]);
 }
 
+/// All that had come was searched once more with each piece: a long answer took time that grew with its square.
+#[test]
+fn a_mark_that_comes_in_pieces_ends_thoughts_although_no_piece_is_searched_twice() {
+    for (text, said) in [
+        ("<think>預算？\n</think>\n\n四。", "四。"),
+        ("預算？\n</think>\n\n四。", "四。"),
+        ("預算</think>四。", "預算</think>四。"),
+        ("\n</think>四。", "\n</think>四。"),
+    ] {
+        let whole = assemble(&[delta(json!({"content": text})), finish("stop")]).expect("an end").expect("an answer");
+        let letters = text.chars().map(|letter| delta(json!({"content": letter})));
+        let in_letters = letters.chain([finish("stop")]).collect::<Vec<_>>();
+        let in_letters = assemble(&in_letters).expect("an end").expect("an answer");
+        let blocks = [Block::Text { text: said.into() }];
+        assert_eq!([whole.blocks, in_letters.blocks], [blocks.to_vec(), blocks.to_vec()], "{text}");
+    }
+}
+
 #[test]
 fn counts_that_are_none_cost_no_answer() {
     let none = json!(null);

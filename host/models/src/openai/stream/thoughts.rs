@@ -5,19 +5,62 @@ const NAMES: [&str; 3] = ["think", "thought", "reason"];
 /// The longest name of one, in bytes.
 const MAX_NAME_BYTES: usize = 24;
 
-/// Returns the text without the thoughts in front of it; `None` while they last.
-pub fn without(text: &str) -> Option<&str> {
-    let Some((end, rest)) = opening(text) else { return Some(after_end(text)) };
-    rest.split_once(&*end).map(|(_, said)| said.trim_start())
+/// Where the thoughts in front of a text end, which is searched while it grows: no part of it twice.
+#[derive(Debug, Default)]
+pub struct Thoughts {
+    /// How many bytes have been searched.
+    searched: usize,
+    /// What the first mark means that ends thoughts.
+    end: Option<End>,
 }
 
-/// Returns the text after thoughts without a beginning: the templates of some models write it, so that the answer has
-/// only their end, on a line of its own.
-fn after_end(text: &str) -> &str {
-    let Some((thoughts, said)) = text.split_once("</think>") else { return text };
-    let begins_line = thoughts.is_empty() || thoughts.ends_with('\n');
-    let ends_line = said.is_empty() || said.starts_with(['\n', '\r']);
-    if begins_line && ends_line && !thoughts.contains("<think>") { said.trim_start() } else { text }
+/// A mark that ends thoughts, or seems to.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    /// All from here on is said.
+    Said(usize),
+    /// It is if it begins with the end of a line.
+    SaidOnNewLine(usize),
+    /// The mark itself is said.
+    NoEnd,
+}
+
+impl Thoughts {
+    /// Searches what a text has grown by.
+    pub fn search(&mut self, text: &str) {
+        if self.end.is_some() {
+            return;
+        }
+        let opened = opened(text);
+        let mark = opened.as_deref().unwrap_or("</think>");
+        // A part of the mark may have been there before.
+        let from = text.floor_char_boundary(self.searched.saturating_sub(mark.len()));
+        self.searched = text.len();
+        let Some((thoughts, _)) = text[from..].split_once(mark) else { return };
+        let at = from + thoughts.len();
+        let (thoughts, said) = (&text[..at], at + mark.len());
+        // The templates of some models write the beginning, so that the answer has only the end, on a line of its own.
+        let begins_line = thoughts.is_empty() || thoughts.ends_with('\n');
+        self.end = Some(if opened.is_some() {
+            End::Said(said)
+        } else if begins_line && !thoughts.contains("<think>") {
+            End::SaidOnNewLine(said)
+        } else {
+            End::NoEnd
+        });
+    }
+
+    /// Returns the text that was searched without the thoughts in front of it; `None` while they last.
+    pub fn without<'t>(&self, text: &'t str) -> Option<&'t str> {
+        match self.end {
+            Some(End::Said(at)) => Some(text[at..].trim_start()),
+            Some(End::SaidOnNewLine(at)) if text.len() == at || text[at..].starts_with(['\n', '\r']) => {
+                Some(text[at..].trim_start())
+            }
+            Some(_) => Some(text),
+            None => opened(text).is_none().then_some(text),
+        }
+    }
 }
 
 /// Whether this may be the beginning of an element of thoughts, of which too little has arrived to know.
@@ -26,20 +69,19 @@ pub fn may_begin(text: &str) -> bool {
     text.is_empty() || text.starts_with(['<', '[']) && text.len() <= MAX_NAME_BYTES && text[1..].chars().all(is_of_name)
 }
 
-/// The mark that ends the element with which a text begins, and what follows the one that begins it.
-fn opening(text: &str) -> Option<(String, &str)> {
+/// The mark that ends the element of thoughts with which a text begins.
+fn opened(text: &str) -> Option<String> {
     let text = text.trim_start();
     let close = match text.chars().next()? {
         '<' => '>',
         '[' => ']',
         _ => return None,
     };
-    let (name, rest) = text[1..].split_once(close)?;
-    let is_one = name.len() <= MAX_NAME_BYTES && name.chars().all(is_of_name) && {
-        let name = name.to_ascii_lowercase();
-        NAMES.iter().any(|part| name.contains(part))
-    };
-    is_one.then(|| (format!("{}/{name}{close}", &text[..1]), rest))
+    let length = text[1..].chars().take(MAX_NAME_BYTES).take_while(|&c| is_of_name(c)).count();
+    let (name, rest) = text[1..].split_at(length);
+    let lower = name.to_ascii_lowercase();
+    let is_one = rest.starts_with(close) && NAMES.iter().any(|part| lower.contains(part));
+    is_one.then(|| format!("{}/{name}{close}", &text[..1]))
 }
 
 fn is_of_name(c: char) -> bool {
@@ -49,6 +91,12 @@ fn is_of_name(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn without(text: &str) -> Option<&str> {
+        let mut thoughts = Thoughts::default();
+        thoughts.search(text);
+        thoughts.without(text)
+    }
 
     #[test]
     fn thoughts_in_front_are_no_part_of_what_is_said() {
