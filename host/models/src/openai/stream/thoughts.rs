@@ -22,7 +22,7 @@ enum End {
     /// It is if it begins with the end of a line.
     SaidOnNewLine(usize),
     /// The mark itself is said.
-    NoEnd,
+    Text,
 }
 
 impl Thoughts {
@@ -46,7 +46,7 @@ impl Thoughts {
         } else if begins_line && !thoughts.contains("<think>") {
             End::SaidOnNewLine(said)
         } else {
-            End::NoEnd
+            End::Text
         });
     }
 
