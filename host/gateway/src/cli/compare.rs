@@ -341,7 +341,7 @@ fn side_by_side(
 ) -> Result<Option<Diff>, TransferError> {
     let Some(number) = most_telling(conversations) else { return Ok(None) };
     let Some(conversation) = found.into_iter().flat_map(histories::of_source).nth(number) else { return Ok(None) };
-    let (names, recording) = conversation.map_err(|(_, error)| error)?.open()?;
+    let (names, recording) = conversation.map_err(|left| left.1)?.open()?;
     let name = names.into_iter().next().unwrap_or_default();
     Ok(Some(Diff::of(comparison.arms, comparison.setup, name, &recording)))
 }

@@ -130,7 +130,7 @@ fn is_history(path: &Path) -> bool {
 }
 
 /// A conversation of a source, or why it cannot be read, and its key if that is known.
-pub type Found = Result<Conversation, (Option<SessionKey>, TransferError)>;
+pub type Found = Result<Conversation, Box<(Option<SessionKey>, TransferError)>>;
 
 /// Returns the conversations of a source; each is read when it is needed.
 pub fn of_source(source: Source) -> Box<dyn Iterator<Item = Found>> {
@@ -147,9 +147,9 @@ pub fn of_source(source: Source) -> Box<dyn Iterator<Item = Found>> {
                 let name = dump.key.to_string();
                 Ok(Conversation::Read { name, recording: Box::new(Recording::of_dump(dump)) })
             }
-            Err(unread) => Err(unread),
+            Err(unread) => Err(Box::new(unread)),
         })),
-        Err(error) => Box::new(std::iter::once(Err((None, error)))),
+        Err(error) => Box::new(std::iter::once(Err(Box::new((None, error))))),
     }
 }
 

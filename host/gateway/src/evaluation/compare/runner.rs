@@ -226,7 +226,8 @@ fn hand_out(
             }
             match conversation {
                 Ok(conversation) => jobs.send((number, conversation))?,
-                Err((key, error)) => {
+                Err(left) => {
+                    let (key, error) = *left;
                     let (problem, hint, leaves_out) = (error.to_string(), error.hint(), key.is_some());
                     let cut_off = match error {
                         TransferError::EndsEarly { path, .. } => Some(CutOff { path, leaves_out, hint }),

@@ -47,7 +47,7 @@ pub fn of(sources: Vec<Source>, most: usize, setup: &Setup, has_limit: bool) -> 
         if sessions.len() == most {
             break;
         }
-        match conversation.map_err(|(_, error)| error).and_then(recorded::Conversation::open) {
+        match conversation.map_err(|left| left.1).and_then(recorded::Conversation::open) {
             Ok((_, recording)) if recording.turns.is_empty() => {}
             Ok((names, recording)) => sessions.push(session(names, recording, setup, has_limit)),
             Err(error) => problems.push(error.to_string()),
