@@ -149,7 +149,8 @@ async fn a_gateway_whose_disk_takes_nothing_had_a_heartbeat() {
     bounded("65536");
     until_async("a beat is due", || gateway.log().contains("no heartbeat: nothing can be stored").then_some(())).await;
     age(&home, Duration::from_secs(70));
-    let down = json!({"level": "down", "ready": false, "reasons": ["it is running, but its heartbeat has stopped"]});
+    let reasons = ["it is running, but its heartbeat has stopped", "it cannot use its database"];
+    let down = json!({"level": "down", "ready": false, "reasons": reasons});
     assert_eq!(ask(&address, "GET", "/healthz"), (503, down));
     bounded("unlimited");
     until_async("it beats again", || (ask(&address, "GET", "/readyz").0 == 200).then_some(())).await;
