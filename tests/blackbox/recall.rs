@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Home, component, of_type, question};
+use crate::{
+    component::Component,
+    support::{Home, component, of_type, question},
+};
 
 /// A fact, small talk that pushes it out of a small window, and a question about it.
 pub fn conversation() -> String {
@@ -43,4 +46,26 @@ fn without_it_the_fact_is_gone() {
     let reply = asked(&lines, "reply");
     assert!(!reply["text"].as_str().is_some_and(|text| text.contains("Castellane")), "{reply}");
     assert_eq!(asked(&lines, "turn").get("recalled"), None);
+}
+
+/// Regression: it was asked on a thread that must not wait, which panicked where `recall` read the archive: from the
+/// second decision on, no question was answered.
+#[test]
+fn turns_of_a_policy_that_recalls_and_imports_nothing_else_of_the_archive_were_lost() {
+    let home = Home::new();
+    let recalling = Component::pruning(
+        "(if (call $current (local.get $transcript)) (then
+            (call $remove (local.get $plan) (i32.const 0) (call $current (local.get $transcript)))
+            (call $recall (local.get $plan) (i32.const 0) (i32.const 10))))",
+    );
+    let policy = home.write("recalling.wasm", recalling.build());
+    let long = "nothing in particular happened on that afternoon and nobody minded ".repeat(8);
+    let asked: Vec<String> = (0..4).map(|n| question(&format!("Ev{n}"), &long)).collect();
+    let arguments = ["run", "--model", "sim", "--policy", policy.to_str().expect("UTF-8")];
+    let lines = home.run(&arguments, &asked.join("\n")).ok().lines();
+    let turns = of_type(&lines, "turn");
+    assert_eq!(turns.len(), 4, "{lines:#?}");
+    for turn in &turns[1..] {
+        assert_eq!((&turn["policy"]["name"], &turn["recalled"]), (&json!("test"), &json!([1])), "{turn}");
+    }
 }

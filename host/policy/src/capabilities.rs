@@ -21,7 +21,9 @@ pub struct Capability {
 impl Capability {
     /// Whether it can read the archive, which may wait for the disk.
     pub fn reads_archive(&self) -> bool {
-        let of_archive = |name: &str| name == "transcript.search" || name.starts_with("transcript.archived");
+        let of_archive = |name: &str| {
+            matches!(name, "transcript.search" | "plan.recall") || name.starts_with("transcript.archived")
+        };
         self.is_of_contract() && self.functions.iter().any(|name| of_archive(name))
     }
 
@@ -64,5 +66,20 @@ mod tests {
     fn methods_are_named_by_their_resource() {
         assert_eq!(shown("[method]transcript.total-tokens"), "transcript.total-tokens");
         assert_eq!(shown("log"), "log");
+    }
+
+    /// Regression: `plan.recall`, which reads what it quotes, was not among them.
+    #[test]
+    fn a_component_that_only_recalls_was_taken_for_one_that_reads_no_archive() {
+        let importing = |function: &str| Capability {
+            interface: contract::interface("context"),
+            functions: vec!["transcript.length".to_owned(), function.to_owned()],
+        };
+        for function in ["plan.recall", "transcript.search", "transcript.archived-text"] {
+            assert!(importing(function).reads_archive(), "{function}");
+        }
+        for function in ["plan.remove", "budget.recall-tokens", "transcript.text"] {
+            assert!(!importing(function).reads_archive(), "{function}");
+        }
     }
 }
