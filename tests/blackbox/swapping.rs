@@ -279,6 +279,32 @@ fn a_file_that_changes_for_the_worse_is_told_once() {
     assert_shown!(home, told[0]["text"].as_str().expect("a text"));
 }
 
+/// Regression: whoever had been told of a refused signal was told of no bad file.
+#[test]
+fn a_file_that_changed_for_the_worse_after_a_refused_hangup_was_not_told() {
+    let home = Home::new();
+    let mine = file(&home, "strict");
+    let configure = |file: &str| {
+        let policy = json!({"files": [file]});
+        home.write(
+            "gateway.json",
+            json!({"version": 1, "admins": ["UADMIN"], "language": "en", "policy": policy}).to_string(),
+        );
+    };
+    configure(text(&mine));
+    let mut gateway = start(&home, &[]);
+    assert_eq!(decides(&mut gateway), "strict");
+    configure("/nowhere.wasm");
+    send(gateway.pid(), Signal::HUP);
+    await_events(&home, "policy.refused", 1);
+    std::fs::write(&mine, b"oops").expect("a file");
+    await_events(&home, "policy.refused", 2);
+    let (status, lines) = gateway.end();
+    assert!(status.success());
+    let told: Vec<&Value> = lines.iter().filter(|line| line["channel"] == "UADMIN").collect();
+    assert_eq!(told.len(), 2, "{lines:#?}");
+}
+
 /// The file had to change once more.
 #[test]
 fn a_file_that_was_refused_for_gateway_json_was_not_tried_again_once_that_was_mended() {

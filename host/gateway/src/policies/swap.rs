@@ -193,7 +193,7 @@ impl Followed {
 pub(super) struct Chosen {
     /// The policies that served before, as loaded then: their files may have changed since.
     previous: Option<Previous>,
-    /// Whether the admins have been told that the files cannot be used as they are.
+    /// Whether the admins have been told that the changed files cannot be used as they are.
     told: bool,
     /// The number of the last swap request, and of the request that was granted last. Loading takes time; a later
     /// request takes precedence over an earlier one that finishes loading after it.
@@ -432,10 +432,11 @@ impl Swapper {
         }
     }
 
-    /// Reports files that cannot be used as they are. Whoever changed them gets no reply, so the admins are told.
+    /// Reports files that cannot be used as they are. Whoever changed them or sent the signal gets no reply, so the
+    /// admins are told, of changed files once.
     fn unusable(&self, by: SwapTrigger, files: &[PathBuf], failure: &Failure) {
         self.refused(by, files, failure);
-        if !std::mem::replace(&mut self.chosen().told, true) {
+        if by != SwapTrigger::File || !std::mem::replace(&mut self.chosen().told, true) {
             self.ports.admins.tell(self.ports.messages.policy_refused(failure.message()));
         }
     }
