@@ -461,6 +461,31 @@ fn what_an_operator_goes_back_to_stays_whatever_its_file_holds_by_then() {
     assert!(home.events("policy.refused").is_empty());
 }
 
+/// Regression: on the host where the command was given, `--previous` brought back the settings of then, too.
+#[test]
+fn what_an_operator_went_back_to_had_settings_that_had_changed_since() {
+    let home = Home::new();
+    let configure = |tokens: u64| {
+        let settings = json!({"strict": {"max-session-tokens": tokens}});
+        home.write("gateway.json", json!({"version": 1, "policy": {"settings": settings}}).to_string());
+    };
+    configure(9_000);
+    let mut gateway = start(&home, &[]);
+    gateway_is_up(&home);
+    policy_use(&home, &["strict"]).ok();
+    for n in 0..4 {
+        assert!(gateway.say(&question(&format!("Ev{n}"), &"a fact to remember, ".repeat(30))));
+        assert_eq!(gateway.next_of("turn")["turns_dropped"], 0);
+    }
+    policy_use(&home, &["caps"]).ok();
+    configure(60);
+    policy_use(&home, &["--previous"]).ok();
+    assert!(gateway.say(&question("Ev9", "and now?")));
+    let turn = gateway.next_of("turn");
+    assert_eq!(turn["policy"]["name"], "strict", "{turn}");
+    assert_ne!(turn["turns_dropped"], 0, "60 tokens are too few for what was said: {turn}");
+}
+
 /// A file that had changed half a second ago took over from what the operator had gone back to since.
 #[test]
 fn a_file_that_has_changed_before_an_operator_chose_does_not_undo_the_choice() {
