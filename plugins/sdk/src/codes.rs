@@ -68,7 +68,8 @@ pub mod rung {
     pub const COMPACT: u8 = 2;
     /// A fresh session starts with a local summary.
     pub const ROTATE: u8 = 3;
-    /// Gives up and tells the user so.
+    /// Gives up: no further rung. The host still tries up to three smaller requests, for the first of which the same
+    /// policies plan again, before it tells the user.
     pub const GIVE_UP: u8 = 4;
 }
 
