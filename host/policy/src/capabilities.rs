@@ -21,9 +21,8 @@ pub struct Capability {
 impl Capability {
     /// Whether it can read the archive, which may wait for the disk.
     pub fn reads_archive(&self) -> bool {
-        let of_archive = |name: &str| {
-            matches!(name, "transcript.search" | "plan.recall") || name.starts_with("transcript.archived")
-        };
+        let of_archive =
+            |name: &str| matches!(name, "transcript.search" | "plan.recall") || name.starts_with("transcript.archived");
         self.is_of_contract() && self.functions.iter().any(|name| of_archive(name))
     }
 

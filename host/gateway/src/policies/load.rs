@@ -9,8 +9,8 @@ use std::{
 
 use pmk_core::{Language, text::hex};
 use pmk_policy::{
-    Compiler, ConfiguredSettings, Identity, Layer, Overrides, Policy, Runtime, RuntimeConfig, SetOverride, Settings, Stack, Trust, Warning,
-    compile::CancelFlag, settings::ENV_SETTINGS,
+    Compiler, ConfiguredSettings, Identity, Layer, Overrides, Policy, Runtime, RuntimeConfig, SetOverride, Settings,
+    Stack, Trust, Warning, compile::CancelFlag, settings::ENV_SETTINGS,
 };
 use pmk_system::{error::Failure, home};
 use sha2::{Digest, Sha256};
