@@ -40,23 +40,32 @@ fn a_fact_that_was_pruned_long_ago_is_quoted_for_its_question() {
     assert!(turn["tokens"]["after"].as_u64() <= turn["tokens"]["limit"].as_u64(), "{turn}");
 }
 
-/// Regression: reading the archive waits for another thread, which panics where the decision is carried out on the
-/// thread of the turn, as those of policies that do not search are.
-#[test]
-fn a_policy_that_recalls_and_does_not_search_panicked() {
-    let home = Home::new();
-    let body = "(call $recall (local.get $plan) (i32.const 1) (i32.const 100))";
-    let policy = home.write("test.wasm", Component::pruning(body).build()).display().to_string();
-    let arguments = ["run", "--policy", &policy, "--model", "sim", "--window", "6000"];
-    let ran = home.run(&arguments, &conversation()).ok();
-    assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
-    assert_eq!(of_type(&ran.lines(), "turn").len(), conversation().lines().count());
-}
-
 #[test]
 fn without_it_the_fact_is_gone() {
     let lines = run("strict");
     let reply = asked(&lines, "reply");
     assert!(!reply["text"].as_str().is_some_and(|text| text.contains("Castellane")), "{reply}");
     assert_eq!(asked(&lines, "turn").get("recalled"), None);
+}
+
+/// Regression: it was asked on a thread that must not wait, which panicked where `recall` read the archive: from the
+/// second decision on, no question was answered.
+#[test]
+fn turns_of_a_policy_that_recalls_and_imports_nothing_else_of_the_archive_were_lost() {
+    let home = Home::new();
+    let recalling = Component::pruning(
+        "(if (call $current (local.get $transcript)) (then
+            (call $remove (local.get $plan) (i32.const 0) (call $current (local.get $transcript)))
+            (call $recall (local.get $plan) (i32.const 0) (i32.const 10))))",
+    );
+    let policy = home.write("recalling.wasm", recalling.build());
+    let long = "nothing in particular happened on that afternoon and nobody minded ".repeat(8);
+    let asked: Vec<String> = (0..4).map(|n| question(&format!("Ev{n}"), &long)).collect();
+    let arguments = ["run", "--model", "sim", "--policy", policy.to_str().expect("UTF-8")];
+    let lines = home.run(&arguments, &asked.join("\n")).ok().lines();
+    let turns = of_type(&lines, "turn");
+    assert_eq!(turns.len(), 4, "{lines:#?}");
+    for turn in &turns[1..] {
+        assert_eq!((&turn["policy"]["name"], &turn["recalled"]), (&json!("test"), &json!([1])), "{turn}");
+    }
 }

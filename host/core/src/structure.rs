@@ -127,7 +127,7 @@ pub mod flag {
     pub const TOOL_RESULT: u8 = 8;
     /// It has been replaced already. Only in a transcript.
     pub const REPLACED: u8 = 16;
-    /// It can never be removed. Only in a transcript.
+    /// It belongs to the current turn, of which at most whole tool groups can be removed. Only in a transcript.
     pub const STAYS: u8 = 32;
 }
 

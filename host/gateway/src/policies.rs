@@ -25,11 +25,11 @@ use std::{
         Arc, PoisonError, RwLock,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use pmk_policy::{Capability, Identity, Stack};
-use pmk_system::threads::offload;
+use pmk_system::{clock, threads::offload};
 
 /// The serving policies.
 #[derive(Debug)]
@@ -37,11 +37,11 @@ pub struct Policies {
     serving: RwLock<TurnPolicies>,
 }
 
-/// A decision that takes longer than this is made on a blocking thread instead of the async worker thread.
+/// After a decision that takes longer than this, the next one is made on a blocking thread instead of the async worker
+/// thread.
 const LONG: Duration = Duration::from_millis(1);
-
-/// After one that takes longer than this, which is no accident of a busy machine, so are all others.
-const VERY_LONG: Duration = Duration::from_millis(100);
+/// After a decision that takes longer than this, all later ones are.
+const TOO_LONG: Duration = Duration::from_millis(20);
 
 /// The policies of one turn.
 #[derive(Clone, Debug)]
@@ -49,11 +49,23 @@ pub struct TurnPolicies {
     stack: Stack,
     /// Whether one of them may read the archive. That blocks on the disk, so such decisions run on a blocking thread.
     reads_archive: bool,
-    /// Whether the next decision is likely to take long: the last one did, or none has been made yet. Shared by all
-    /// clones.
-    takes_long: Arc<AtomicBool>,
-    /// Whether one has ever taken very long.
-    is_slow: Arc<AtomicBool>,
+    /// Shared by all clones.
+    pace: Arc<Pace>,
+}
+
+/// How long decisions take. Processor time is counted, as a busy machine says nothing of a policy.
+#[derive(Debug)]
+struct Pace {
+    /// Whether the next decision is likely to take long: the last one did, or none has been made yet.
+    likely_long: AtomicBool,
+    /// Whether one has taken too long. Decisions of other kinds and conversations may have been quick since.
+    is_slow: AtomicBool,
+}
+
+/// A decision that is being made. However it ends, its time counts.
+struct Timed<'a> {
+    pace: &'a Pace,
+    begun: Duration,
 }
 
 impl Policies {
@@ -89,31 +101,26 @@ impl TurnPolicies {
         TurnPolicies {
             stack: stack.with_breakers(),
             reads_archive: capabilities.any(Capability::reads_archive),
-            takes_long: Arc::new(AtomicBool::new(true)),
-            is_slow: Arc::default(),
+            pace: Arc::new(Pace { likely_long: AtomicBool::new(true), is_slow: AtomicBool::new(false) }),
         }
     }
 
     /// Runs a decision. A decision usually takes microseconds, less than handing it to another thread, so it runs on
     /// the current thread unless it is likely to take long. A bad component may use all the time it is allowed; it then
-    /// blocks the worker thread once: once one has taken very long, all later ones are offloaded, even after quick ones.
+    /// blocks a worker thread once for each decision that is being made, and all later decisions are offloaded.
     pub async fn consult<T: Send + 'static>(&self, decide: impl FnOnce(&Stack) -> T + Send + 'static) -> T {
-        let TurnPolicies { stack, reads_archive, takes_long, is_slow } = self.clone();
-        let likely_long = reads_archive || takes_long.load(Ordering::Relaxed) || is_slow.load(Ordering::Relaxed);
+        let TurnPolicies { stack, reads_archive, pace } = self.clone();
+        let is_offloaded = reads_archive || pace.expects_long();
         let decide = move || {
-            let begun = Instant::now();
-            let decided = decide(&stack);
-            let took = begun.elapsed();
-            takes_long.store(took > LONG, Ordering::Relaxed);
-            is_slow.fetch_or(took > VERY_LONG, Ordering::Relaxed);
-            decided
+            let _timed = pace.timed();
+            decide(&stack)
         };
-        if likely_long { offload(decide).await } else { decide() }
+        if is_offloaded { offload(decide).await } else { decide() }
     }
 
     /// Whether both are the same instance, rather than merely equal.
     fn is(&self, other: &TurnPolicies) -> bool {
-        Arc::ptr_eq(&self.takes_long, &other.takes_long)
+        Arc::ptr_eq(&self.pace, &other.pace)
     }
 
     /// The policies themselves.
@@ -124,6 +131,27 @@ impl TurnPolicies {
     /// The top policy.
     pub fn top(&self) -> &Identity {
         self.stack.top().policy.identity()
+    }
+}
+
+impl Pace {
+    fn expects_long(&self) -> bool {
+        self.likely_long.load(Ordering::Relaxed) || self.is_slow.load(Ordering::Relaxed)
+    }
+
+    /// Begins a decision on the current thread.
+    fn timed(&self) -> Timed<'_> {
+        Timed { pace: self, begun: clock::of_thread() }
+    }
+}
+
+impl Drop for Timed<'_> {
+    fn drop(&mut self) {
+        let took = clock::of_thread().saturating_sub(self.begun);
+        self.pace.likely_long.store(took > LONG, Ordering::Relaxed);
+        if took > TOO_LONG {
+            self.pace.is_slow.store(true, Ordering::Relaxed);
+        }
     }
 }
 
@@ -140,30 +168,67 @@ mod tests {
         deciding.consult(|stack| stack.top().policy.name().to_owned()).await
     }
 
-    /// On a busy machine even a quick decision may seem to take long, so the test may have to repeat it.
-    #[tokio::test(flavor = "multi_thread")]
-    async fn who_decides_quickly_is_asked_here_and_who_once_did_not_is_asked_elsewhere() {
-        let runtime = Runtime::new(RuntimeConfig::new(Compiler::Here)).expect("an engine");
-        let stack = Loader::of(runtime, Named::default()).load(&PolicyConfig::default(), &[]).expect("policies");
-        let (deciding, here) = (TurnPolicies::new(&stack), std::thread::current().id());
-        assert_ne!(deciding.consult(|_| std::thread::current().id()).await, here, "nobody knows yet");
-        // How soon this succeeds depends on how busy the machine is.
-        let asked_here = async { while deciding.consult(|_| std::thread::current().id()).await != here {} };
-        tokio::time::timeout(Duration::from_secs(60), asked_here).await.expect("an answer that takes no thread");
-        deciding.consult(|_| std::thread::sleep(2 * LONG)).await;
-        assert_ne!(deciding.consult(|_| std::thread::current().id()).await, here);
+    /// Works for that long.
+    fn work(time: Duration) {
+        let begun = clock::of_thread();
+        while clock::of_thread() - begun < time {
+            std::hint::spin_loop();
+        }
     }
 
-    /// Regression: a quick decision about a short conversation let the next one about a long one block a worker again.
-    #[tokio::test(flavor = "multi_thread")]
-    async fn who_once_took_very_long_was_asked_here_again_after_a_quick_decision() {
+    /// Whether the next decision, a quick one, is made on this thread.
+    async fn is_asked_here(deciding: &TurnPolicies) -> bool {
+        deciding.consult(|_| std::thread::current().id()).await == std::thread::current().id()
+    }
+
+    fn deciding() -> TurnPolicies {
         let runtime = Runtime::new(RuntimeConfig::new(Compiler::Here)).expect("an engine");
         let stack = Loader::of(runtime, Named::default()).load(&PolicyConfig::default(), &[]).expect("policies");
-        let (deciding, here) = (TurnPolicies::new(&stack), std::thread::current().id());
-        deciding.consult(|_| std::thread::sleep(2 * VERY_LONG)).await;
-        for _ in 0..10 {
-            assert_ne!(deciding.consult(|_| std::thread::current().id()).await, here);
+        TurnPolicies::new(&stack)
+    }
+
+    /// How soon this succeeds depends on how long this machine takes for a decision that decides nothing.
+    async fn asked_here(deciding: &TurnPolicies) {
+        let asked = async { while !is_asked_here(deciding).await {} };
+        tokio::time::timeout(Duration::from_secs(60), asked).await.expect("an answer that takes no thread");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn who_decides_quickly_is_asked_here_and_who_once_did_not_is_asked_elsewhere() {
+        let deciding = deciding();
+        assert!(!is_asked_here(&deciding).await, "nobody knows yet");
+        asked_here(&deciding).await;
+        deciding.consult(|_| work(2 * LONG)).await;
+        assert!(!is_asked_here(&deciding).await);
+        asked_here(&deciding).await;
+    }
+
+    /// Regression: a quick decision, of another kind or conversation, had the next slow one block a worker thread again.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_policy_that_took_very_long_was_trusted_again_after_a_quick_decision() {
+        let deciding = deciding();
+        asked_here(&deciding).await;
+        deciding.consult(|_| work(2 * TOO_LONG)).await;
+        for _ in 0..5 {
+            assert!(!is_asked_here(&deciding).await);
         }
+    }
+
+    /// Regression: what ended in a panic counted as if it had never been asked.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_decision_that_panicked_did_not_count_however_long_it_took() {
+        let deciding = deciding();
+        asked_here(&deciding).await;
+        let panicking = deciding.clone();
+        let decision = async move {
+            let trap = |_: &Stack| {
+                work(2 * TOO_LONG);
+                panic!("a host function fails")
+            };
+            panicking.consult::<()>(trap).await;
+        };
+        tokio::spawn(decision).await.expect_err("a panic");
+        assert!(!is_asked_here(&deciding).await);
     }
 
     #[tokio::test]

@@ -66,4 +66,19 @@ mod tests {
         assert_eq!(shown("[method]transcript.total-tokens"), "transcript.total-tokens");
         assert_eq!(shown("log"), "log");
     }
+
+    /// Regression: `plan.recall`, which reads what it quotes, was not among them.
+    #[test]
+    fn a_component_that_only_recalls_was_taken_for_one_that_reads_no_archive() {
+        let importing = |function: &str| Capability {
+            interface: contract::interface("context"),
+            functions: vec!["transcript.length".to_owned(), function.to_owned()],
+        };
+        for function in ["plan.recall", "transcript.search", "transcript.archived-text"] {
+            assert!(importing(function).reads_archive(), "{function}");
+        }
+        for function in ["plan.remove", "budget.recall-tokens", "transcript.text"] {
+            assert!(!importing(function).reads_archive(), "{function}");
+        }
+    }
 }

@@ -10,7 +10,7 @@ use wasmtime::{
     Config, Enabled, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, WasmBacktraceDetails,
 };
 
-use crate::{failure::foreign_line, prices};
+use crate::{failure::foreign_line, limits, prices};
 
 /// The interval of the wall-clock check, which needs no precision.
 pub(crate) const TICK: Duration = Duration::from_millis(20);
@@ -24,8 +24,6 @@ const MAX_CORE_INSTANCES: u32 = 64;
 pub(crate) const MAX_MEMORIES: u32 = 4;
 /// The maximum number of tables of a component.
 pub(crate) const MAX_TABLES: u32 = 16;
-/// Reserved elements of each table in the pool. The limiter decides what an instance may actually use.
-const POOL_TABLE_ELEMENTS: usize = 100_000;
 /// The size of each memory in the pool: everything 32 bits can address, because only address space is reserved. The
 /// limiter decides what an instance may actually use.
 const POOL_MEMORY_BYTES: usize = 4 << 30;
@@ -85,7 +83,8 @@ fn pool() -> PoolingAllocationConfig {
         .total_tables(MAX_INSTANCES * MAX_TABLES)
         .max_memories_per_module(MAX_MEMORIES)
         .max_tables_per_module(MAX_TABLES)
-        .table_elements(POOL_TABLE_ELEMENTS)
+        // Of all tables together 2 GiB of address space. The limiter decides what an instance may actually use.
+        .table_elements(limits::MOST_TABLE_ELEMENTS)
         .max_memory_size(POOL_MEMORY_BYTES)
         .linear_memory_keep_resident(KEEP_RESIDENT_BYTES)
         .table_keep_resident(KEEP_RESIDENT_BYTES)

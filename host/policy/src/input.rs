@@ -62,7 +62,7 @@ pub enum Rung {
     Compact,
     /// A fresh session starts with a local summary.
     Rotate,
-    /// Gives up and tells the user so.
+    /// No further rung: smaller requests are tried, then the user is told.
     GiveUp,
 }
 

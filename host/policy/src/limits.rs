@@ -28,6 +28,9 @@ pub const DEFAULT_MEMORY_BYTES: usize = 128 << 20;
 /// Elements of all tables of one instance together.
 pub const DEFAULT_TABLE_ELEMENTS: usize = 100_000;
 
+/// The most that an operator can allow: the pool has room for so many in each table.
+pub const MOST_TABLE_ELEMENTS: usize = 1_000_000;
+
 /// Bytes that the host may allocate for the arguments of one host call.
 pub const DEFAULT_HOST_ALLOCATION_BYTES: usize = 4 << 20;
 

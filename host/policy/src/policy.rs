@@ -26,7 +26,6 @@ use crate::{
     runtime::Runtime,
     settings::Settings,
     state::{State, Task},
-    trust::Trust,
 };
 
 /// A loaded policy, ready to decide.
@@ -173,15 +172,6 @@ impl Policy {
     /// The version of the contract that it was built against; this host offers [`contract::VERSION`].
     pub fn contract_version(&self) -> &str {
         &self.contract_version
-    }
-
-    /// Checks whether it could be loaded under this trust as well.
-    ///
-    /// # Errors
-    /// [`LoadError::NotAllowed`] or [`LoadError::NoWasi`]; both refer to the component by its name.
-    pub fn admitted_by(&self, trust: &Trust) -> Result<(), LoadError> {
-        trust.admit(self.name(), &self.identity.sha256)?;
-        trust.admit_imports(self.name(), &self.imports)
     }
 
     pub(crate) fn runtime(&self) -> &Runtime {

@@ -66,6 +66,15 @@ pub fn since_boot() -> Duration {
     // On other systems, this clock continues while the machine sleeps, or none does.
     #[cfg(not(target_os = "linux"))]
     const UP: ClockId = ClockId::Monotonic;
-    let up = clock_gettime(UP);
-    Duration::new(u64::try_from(up.tv_sec).unwrap_or(0), u32::try_from(up.tv_nsec).unwrap_or(0))
+    read(UP)
+}
+
+/// How long processors have worked for the current thread. What it waits for on a busy machine is not counted.
+pub fn of_thread() -> Duration {
+    read(ClockId::ThreadCPUTime)
+}
+
+fn read(clock: ClockId) -> Duration {
+    let now = clock_gettime(clock);
+    Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
 }

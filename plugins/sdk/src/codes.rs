@@ -47,7 +47,8 @@ pub mod flag {
     pub const TOOL_RESULT: u8 = 8;
     /// The message has been shortened or digested already.
     pub const REPLACED: u8 = 16;
-    /// The message belongs to the current turn and cannot be removed.
+    /// The message belongs to the current turn and stays. Only if that turn exceeds the hard limit together with a seed
+    /// that must stay can whole tool groups of it be removed, but never the new message.
     pub const STAYS: u8 = 32;
 }
 
@@ -67,7 +68,8 @@ pub mod rung {
     pub const COMPACT: u8 = 2;
     /// A fresh session starts with a local summary.
     pub const ROTATE: u8 = 3;
-    /// Gives up and tells the user so.
+    /// Gives up: no further rung. The host still tries up to three smaller requests, for the first of which the same
+    /// policies plan again, before it tells the user.
     pub const GIVE_UP: u8 = 4;
 }
 

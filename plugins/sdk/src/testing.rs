@@ -55,7 +55,7 @@ use std::{
 pub use conversation::Conversation;
 /// The host's types: messages, transcripts, plans and the guard.
 pub use pmk_core as core;
-use pmk_core::{Applied, Breach, Guard, Marker, Origin};
+use pmk_core::{Applied, Breach, Guard, Marker, Origin, recall};
 /// The archive of a conversation, for policies that search it.
 pub use pmk_search::MemoryArchive;
 
@@ -220,7 +220,9 @@ impl<P: Prune> Harness<P> {
     pub fn plan(&self, transcript: &Arc<pmk_core::Transcript>, room: impl Into<Room>) -> pmk_core::Plan {
         let Room { limit, window, phase, seed_may_go } = room.into();
         let turns = transcript.dropped_turns().saturating_add(transcript.turns() as u32);
-        let budget = Budget { limit, window, marker_tokens: Marker::new(turns).tokens(), phase, seed_may_go };
+        let marker_tokens = Marker::new(turns).tokens();
+        let recall_tokens = recall::frame_tokens(transcript.language());
+        let budget = Budget { limit, window, marker_tokens, recall_tokens, phase, seed_may_go };
         let transcript = Transcript::new(Arc::clone(transcript));
         let plan = Plan::of(&transcript);
         self.decide(|| P::prune(&transcript, &budget, &plan));

@@ -1,9 +1,11 @@
 //! The native side: reading, settings, logs, and what the harness rejects.
 
+use std::sync::Arc;
+
 use pmk_policy_sdk::{
     BooleanSetting, Budget, Description, IntegerSetting, Plan, Policy, Prune, TextSetting, Transcript, export, flag,
     level, log,
-    testing::{Conversation, Harness},
+    testing::{Conversation, Harness, core},
 };
 
 const LIMIT: IntegerSetting = IntegerSetting::new("limit", 7, 1..=9, "a number");
@@ -210,12 +212,23 @@ impl Prune for Asker {
 
 export!(Asker: prune);
 
-#[test]
-fn a_search_sees_what_the_plan_drops_and_there_are_eight() {
+fn asked_for_the_launch() -> Arc<core::Transcript> {
     let conversation =
         Conversation::new().turn("the launch is on Friday", &"noted ".repeat(40)).turn("lunch?", "at noon");
+    conversation.ask("when do we launch?").transcript()
+}
+
+/// Regression: `budget.recall_tokens` was always that of English.
+#[test]
+fn a_recall_block_in_chinese_was_said_to_cost_what_one_in_english_does() {
+    let transcript = Arc::unwrap_or_clone(asked_for_the_launch()).speaking(core::Language::TraditionalChinese);
+    Harness::<Asker>::new().prune(&Arc::new(transcript), 10_000).expect("a good plan");
+}
+
+#[test]
+fn a_search_sees_what_the_plan_drops_and_there_are_eight() {
     let harness = Harness::<Asker>::new();
-    let applied = harness.prune(&conversation.ask("when do we launch?").transcript(), 10_000).expect("a good plan");
+    let applied = harness.prune(&asked_for_the_launch(), 10_000).expect("a good plan");
     assert_eq!(applied.recall.map(|recall| recall.ids), Some(vec![0]));
     let found: Vec<String> = harness.log().into_iter().map(|(_, line)| line).collect();
     assert_eq!(found[..7], vec!["[] [0]"; 7]);

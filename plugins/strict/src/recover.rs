@@ -1,4 +1,5 @@
-//! One retry with the minimum, then a message to the user (specification 000 §2.2).
+//! One retry with the minimum, then giving up (specification 000 §2.2). The host still tries smaller requests before it
+//! tells the user.
 
 use pmk_policy_sdk::{Overflow, Recover, Recovery, rung};
 

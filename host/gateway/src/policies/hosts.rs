@@ -11,7 +11,7 @@ use pmk_system::error::Failure;
 use tokio::time::Instant;
 
 use super::{
-    Loader, Origin,
+    Loader,
     shared_choice::{ConfigSeen, OnHost, Outcome, SharedChoice},
     swap::{Origins, Promotion, SwapTrigger, Swapper, absolute, identities},
 };
@@ -102,10 +102,7 @@ impl Swapper {
         let components = labelled(&layers, &host, bytes);
         let labels = components.iter().map(|(label, _)| PathBuf::from(label)).collect::<Vec<_>>();
         let from = Origins { settings: settings.clone(), ..Origins::default() };
-        let load = move |loader: &Loader, config: &PolicyConfig| match settings {
-            Some(settings) => loader.arm(&PolicyConfig { settings, ..config.clone() }, Origin::Host(&components)),
-            None => loader.take(config, &components),
-        };
+        let load = move |loader: &Loader, config: &PolicyConfig| loader.take(config, settings, &components);
         let loaded = self.aside(load).await;
         let _alone = self.swapping.lock().await;
         let mut chosen = self.chosen();

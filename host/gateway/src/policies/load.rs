@@ -9,8 +9,8 @@ use std::{
 
 use pmk_core::{Language, text::hex};
 use pmk_policy::{
-    Compiler, Identity, Layer, Overrides, Policy, Runtime, RuntimeConfig, SetOverride, Settings, Stack, Trust, Warning,
-    compile::CancelFlag, settings::ENV_SETTINGS,
+    Compiler, ConfiguredSettings, Identity, Layer, Overrides, Policy, Runtime, RuntimeConfig, SetOverride, Settings,
+    Stack, Trust, Warning, compile::CancelFlag, settings::ENV_SETTINGS,
 };
 use pmk_system::{error::Failure, home};
 use sha2::{Digest, Sha256};
@@ -41,7 +41,8 @@ pub struct Named {
 pub enum Origin<'a> {
     /// The files that gateway.json names.
     Files,
-    /// Components sent by another host, each with its label, the top one last.
+    /// Components that are at hand, each with its label, the top one last: another host has sent them, or they served
+    /// before.
     Host(&'a [(String, Vec<u8>)]),
 }
 
@@ -134,11 +135,20 @@ impl Loader {
         self.assemble(config, files, &self.overrides(config))
     }
 
-    /// Loads layers of components that another host has sent, each with its label, the top one last.
+    /// Loads layers of components that another host has sent or that served before, each with its label, the top one
+    /// last. If they are a promoted arm, they have its settings.
     ///
     /// # Errors
-    /// As [`load`](Loader::load).
-    pub fn take(&self, config: &PolicyConfig, components: &[(String, Vec<u8>)]) -> Result<Stack, Failure> {
+    /// As [`load`](Loader::load) or [`arm`](Loader::arm).
+    pub fn take(
+        &self,
+        config: &PolicyConfig,
+        of_arm: Option<ConfiguredSettings>,
+        components: &[(String, Vec<u8>)],
+    ) -> Result<Stack, Failure> {
+        if let Some(settings) = of_arm {
+            return self.arm(&PolicyConfig { settings, ..config.clone() }, Origin::Host(components));
+        }
         let (stack, odd) = self.sent_layers(config, components, &self.overrides(config))?;
         tell_odd(&odd);
         Ok(stack)
@@ -300,16 +310,6 @@ impl Loader {
         let base = Policy::from_bytes(&ours, "standard (embedded)", embedded::STANDARD);
         drop(waiting);
         Ok(base?)
-    }
-
-    /// Returns layers that were loaded before if they may still decide, allowed what gateway.json allows now.
-    ///
-    /// # Errors
-    /// One of them would not be loaded now.
-    pub fn admit(&self, config: &PolicyConfig, stack: Stack) -> Result<Stack, Failure> {
-        let trust = self.trust(config);
-        stack.above_the_base().iter().try_for_each(|layer| layer.policy.admitted_by(&trust))?;
-        Ok(stack.with_seed_may_go(config.seed_may_go))
     }
 
     fn trust(&self, config: &PolicyConfig) -> Trust {

@@ -19,6 +19,7 @@ use tokio::sync::watch;
 
 use super::{
     Loader, Origin, Overridden, Policies, TurnPolicies,
+    hosts::to_send,
     shared_choice::{OnHost, SharedChoice},
 };
 use crate::{
@@ -172,7 +173,7 @@ pub(super) struct Followed {
 pub(super) struct Origins {
     /// The top one last.
     pub(super) files: Vec<PathBuf>,
-    /// Whether the policies are those that served before, restored as loaded then, whatever the files hold now.
+    /// Whether the components are those that served before, whatever the files hold now.
     pub(super) is_back: bool,
     /// The settings of a promoted arm, which it has on all hosts, whatever else is set there.
     pub(super) settings: Option<ConfiguredSettings>,
@@ -191,9 +192,9 @@ impl Followed {
 }
 
 pub(super) struct Chosen {
-    /// The policies that served before, as loaded then: their files may have changed since.
+    /// The policies that served before. Their components are kept: the files may have changed since.
     previous: Option<Previous>,
-    /// Whether the admins have been told that the files cannot be used as they are.
+    /// Whether the admins have been told that the changed files cannot be used as they are.
     told: bool,
     /// The number of the last swap request, and of the request that was granted last. Loading takes time; a later
     /// request takes precedence over an earlier one that finishes loading after it.
@@ -300,7 +301,7 @@ impl Swapper {
         self.swap(request, Origins::of(files), stack, next_start).await
     }
 
-    /// Swaps the policies back in that served before, as they were loaded then.
+    /// Swaps the components back in that served before, loaded by gateway.json as it is now.
     ///
     /// # Errors
     /// There are none, they may no longer be loaded, or others were swapped in meanwhile.
@@ -313,12 +314,14 @@ impl Swapper {
             return Err(Failure::new("no other policies have been used since the gateway was started")
                 .hint("specify the components: `pmk-host policy use FILE…`"));
         };
-        let files = from.files.clone();
-        let admit =
-            |loader: &Loader, config: &PolicyConfig| Ok((loader.admit(config, stack)?, NextStart::of(loader, config)));
-        let admitted = self.aside(admit).await;
-        let (stack, next_start) =
-            admitted.inspect_err(|failure| self.refused(SwapTrigger::Command, &files, failure))?;
+        let (files, settings) = (from.files.clone(), from.settings.clone());
+        let load = move |loader: &Loader, config: &PolicyConfig| {
+            let components = to_send(&stack).into_iter().map(|(layer, bytes)| (layer.name, bytes.to_vec()));
+            let components = components.collect::<Vec<_>>();
+            Ok((loader.take(config, settings, &components)?, NextStart::of(loader, config)))
+        };
+        let loaded = self.aside(load).await;
+        let (stack, next_start) = loaded.inspect_err(|failure| self.refused(SwapTrigger::Command, &files, failure))?;
         self.swap(request, Origins { is_back: true, ..from }, stack, next_start).await
     }
 
@@ -432,11 +435,11 @@ impl Swapper {
         }
     }
 
-    /// Reports files that cannot be used as they are. Whoever changed them gets no reply, so the admins are told.
+    /// Reports files that cannot be used as they are. Whoever changed them or sent the signal gets no reply, so the
+    /// admins are told, of changed files once.
     fn unusable(&self, by: SwapTrigger, files: &[PathBuf], failure: &Failure) {
         self.refused(by, files, failure);
-        // What was told of a signal says nothing of the files.
-        if by == SwapTrigger::Signal || !std::mem::replace(&mut self.chosen().told, true) {
+        if by != SwapTrigger::File || !std::mem::replace(&mut self.chosen().told, true) {
             self.ports.admins.tell(self.ports.messages.policy_refused(failure.message()));
         }
     }

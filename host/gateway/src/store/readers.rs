@@ -12,7 +12,7 @@ use std::{
 };
 
 use pmk_system::threads::Threads;
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, task};
 
 use super::{
     error::{Fault, StoreError, guarded},
@@ -108,7 +108,8 @@ impl Readers {
         guarded(work).map_err(|fault| fault.at(&self.path))
     }
 
-    /// As [`read`](Self::read), for a thread that may block; panics in the async runtime.
+    /// As [`read`](Self::read), for a thread that may block. On a worker of the async runtime, the worker's other
+    /// tasks go on elsewhere meanwhile.
     pub(super) fn read_waiting<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -116,7 +117,7 @@ impl Readers {
     {
         let mut answer = self.queue(Once::new(work))?;
         let work = match &self.way {
-            Way::Threads { .. } => work::ended(answer.blocking_recv()),
+            Way::Threads { .. } => work::ended(task::block_in_place(|| answer.blocking_recv())),
             Way::Caller(_) => work::ended(answer.try_recv()),
         };
         Once::<T, F>::done(work?)

@@ -232,6 +232,20 @@ fn a_cache_that_cannot_be_used_is_a_warning() {
     assert!(Policy::from_bytes(&runtime, "p.wasm", &good().build()).is_ok());
 }
 
+/// Regression: the engine had no room for more than 100,000, whatever was allowed.
+#[test]
+fn tables_above_the_default_were_refused_although_they_were_allowed() {
+    let mut limits = small_limits();
+    limits.table_elements = 200_000;
+    limits.compile.structure.table_elements = 200_000;
+    let runtime = runtime_with(limits);
+    let body = "(if (i32.eq (table.grow (ref.null func) (i32.const 40000)) (i32.const -1)) (then unreachable))
+        (call $remove (local.get $plan) (i32.const 0) (i32.const 2))";
+    let large = layer(&runtime, &Component::pruning(body).items("(table 150000 funcref)"));
+    let decision = prune(&pmk_policy::Stack::new([], large));
+    assert_eq!(decision.records[0].outcome, pmk_policy::Outcome::Accepted);
+}
+
 #[test]
 fn the_default_limits_are_enough_for_an_interpreter() {
     let large = good().pages(1_000);

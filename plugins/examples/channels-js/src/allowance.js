@@ -7,9 +7,9 @@ export function allowance(channels, channel, otherwise) {
   let chars = otherwise;
   const unread = [];
   for (const word of channels.split(/\s+/).filter(Boolean)) {
-    const [, name, count] = /^#?([^=]+)=(\d+)$/.exec(word) ?? [];
-    if (name === undefined) unread.push(word);
-    else if (name === channel) chars = Number(count);
+    const [, id, count] = /^([^=]+)=(\d+)$/.exec(word) ?? [];
+    if (id === undefined) unread.push(word);
+    else if (id === channel) chars = Number(count);
   }
   return [chars, unread];
 }

@@ -3,14 +3,14 @@ import { test } from 'node:test';
 import { allowance, keepLastTurn, oldestKept } from '../src/allowance.js';
 
 test('a channel has what it is given, every other one the rest', () => {
-  assert.deepEqual(allowance('incidents=9000 #random=10', 'incidents', 5), [9000, []]);
-  assert.deepEqual(allowance('incidents=9000 #random=10', 'random', 5), [10, []]);
-  assert.deepEqual(allowance('incidents=9000 #random=10', 'general', 5), [5, []]);
+  assert.deepEqual(allowance('C0123456789=9000 C9876543210=10', 'C0123456789', 5), [9000, []]);
+  assert.deepEqual(allowance('C0123456789=9000 C9876543210=10', 'C9876543210', 5), [10, []]);
+  assert.deepEqual(allowance('C0123456789=9000 C9876543210=10', 'D0123456789', 5), [5, []]);
   assert.deepEqual(allowance('', '', 5), [5, []]);
 });
 
 test('what makes no sense is told', () => {
-  assert.deepEqual(allowance('incidents 7=x =3 a=1', 'a', 5), [1, ['incidents', '7=x', '=3']]);
+  assert.deepEqual(allowance('C1 C2=x =3 C3=1', 'C3', 5), [1, ['C1', 'C2=x', '=3']]);
 });
 
 /**

@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, rc::Rc, sync::Arc};
 
-use pmk_core::{Language, recall, replace::Reduction};
+use pmk_core::replace::Reduction;
 
 use super::transcript::{Draft, Transcript};
 
@@ -12,6 +12,7 @@ pub struct Budget {
     pub(crate) limit: u64,
     pub(crate) window: u64,
     pub(crate) marker_tokens: u32,
+    pub(crate) recall_tokens: u32,
     pub(crate) phase: u8,
     pub(crate) seed_may_go: bool,
 }
@@ -34,7 +35,7 @@ impl Budget {
 
     /// The token cost of a recall block in addition to its quotes.
     pub fn recall_tokens(&self) -> u32 {
-        recall::frame_tokens(Language::default())
+        self.recall_tokens
     }
 
     /// The model call that this is for: a [phase](crate::phase).

@@ -92,7 +92,8 @@ impl Transcript {
         self.inner.dropped_turns()
     }
 
-    /// The name of the channel the new message came from; may be empty.
+    /// The channel the new message came from, as the front identifies it: in Slack its id, `C…` or `D…`, not its name. May
+    /// be empty.
     pub fn channel(&self) -> String {
         self.inner.channel().to_owned()
     }

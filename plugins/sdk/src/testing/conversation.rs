@@ -105,9 +105,9 @@ impl Conversation {
         self
     }
 
-    /// Sets the channel that the new message comes from.
-    pub fn channel(mut self, name: &str) -> Self {
-        self.channel = name.to_owned();
+    /// Sets the channel that the new message comes from, as the front identifies it.
+    pub fn channel(mut self, id: &str) -> Self {
+        self.channel = id.to_owned();
         self
     }
 

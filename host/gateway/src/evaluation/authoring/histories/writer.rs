@@ -42,8 +42,8 @@ const CHINESE: [&str; 16] = [
     "第42行",
     "。",
 ];
-/// The channel of all conversations.
-const CHANNEL: &str = "general";
+/// The channel of all conversations, as Slack identifies it.
+const CHANNEL: &str = "C0123456789";
 
 const TOOLS: [&str; 4] = ["read_file", "grep", "run_tests", "list_dir"];
 
