@@ -2,7 +2,7 @@
 
 mod passwords;
 
-use std::{fmt, net::IpAddr, path::PathBuf};
+use std::{fmt, net::IpAddr, path::PathBuf, time::Duration};
 
 use percent_encoding::percent_decode_str;
 use pmk_system::{error::Failure, files};
@@ -24,6 +24,10 @@ pub const SCHEME: &str = "postgres://";
 /// The options that an address may have after its `?`.
 const OPTIONS: [&str; 7] =
     ["sslmode", "sslrootcert", "application_name", "connect_timeout", "host", "options", "target_session_attrs"];
+
+/// How long a connection to one of several hosts is tried, where the address does not say it: the network may drop
+/// what is sent to a machine that is gone, and the next host is not tried before.
+const NEXT_HOST_AFTER: Duration = Duration::from_secs(2);
 
 const SSL_MODES: [&str; 3] = ["disable", "require", "verify-full"];
 
@@ -101,6 +105,9 @@ impl Database {
         }
         if config.get_user().is_none() {
             config.user(std::env::var("USER").unwrap_or_else(|_| "postgres".into()));
+        }
+        if config.get_hosts().len() > 1 && config.get_connect_timeout().is_none() {
+            config.connect_timeout(NEXT_HOST_AFTER);
         }
         let mode = match mode {
             _ if config.get_hosts().iter().all(is_socket) => Mode::Disable,
@@ -263,6 +270,14 @@ mod tests {
         assert_eq!(database.name(), "postgres://pmk@%2Frun%2Fpg/pmk");
         let database = Database::parse("postgres://pmk@%2Frun%2Fpg:5433/pmk").unwrap();
         assert_eq!(database.name(), "postgres://pmk@%2Frun%2Fpg:5433/pmk", "as it may be given again");
+    }
+
+    #[test]
+    fn only_one_of_several_hosts_is_given_up_early_unless_the_address_says_it() {
+        let timeout = |address: &str| Database::parse(address).unwrap().config.get_connect_timeout().copied();
+        assert_eq!(timeout("postgres://u@a/d"), None);
+        assert_eq!(timeout("postgres://u@a,b/d"), Some(NEXT_HOST_AFTER));
+        assert_eq!(timeout("postgres://u@a,b/d?connect_timeout=10"), Some(Duration::from_secs(10)));
     }
 
     #[test]

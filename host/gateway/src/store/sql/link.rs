@@ -17,6 +17,9 @@ use tokio_postgres::Config;
 use super::{Error, Result, tls::Connector};
 use crate::database::Checks;
 
+/// How long connecting may take.
+const CONNECTED_WITHIN: Duration = Duration::from_secs(5);
+
 /// How long connecting is not tried after a second failure in a row; after the first it is tried at once. Doubled for
 /// each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -88,6 +91,13 @@ impl Link {
 
     pub(in crate::store) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns how long connecting may take: each host but the last may take its whole time in vain.
+    pub(super) fn connected_within(&self) -> Duration {
+        let of_one = self.config.get_connect_timeout().copied().unwrap_or(CONNECTED_WITHIN);
+        let others = u32::try_from(self.config.get_hosts().len().saturating_sub(1)).unwrap_or(u32::MAX);
+        of_one.saturating_mul(others).saturating_add(of_one.max(CONNECTED_WITHIN))
     }
 
     /// Returns the `options` of the address.
@@ -211,6 +221,19 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_longer_timeout_in_the_address_had_no_effect() {
+        let within = |address: &str| {
+            let config = crate::database::Database::parse(address).unwrap().config().unwrap();
+            let names = ("a database".to_owned(), "a home".to_owned());
+            Link::new(config, Checks::NoTls, names, Threads::Own).unwrap().connected_within().as_secs()
+        };
+        assert_eq!(within("postgres://u:p@a/d"), 5);
+        assert_eq!(within("postgres://u:p@a/d?connect_timeout=10"), 10);
+        assert_eq!(within("postgres://u:p@a,b/d"), 7, "the second host has as long as an only one");
+        assert_eq!(within("postgres://u:p@a,b/d?connect_timeout=10"), 20);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_database_returns_from_an_outage_and_from_a_long_silence() {

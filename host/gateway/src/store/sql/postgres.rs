@@ -37,9 +37,7 @@ use super::{
     values::Given,
 };
 
-/// How long connecting may take,
-const CONNECTED_WITHIN: Duration = Duration::from_secs(5);
-/// and how long an answer may take before the database counts as unreachable.
+/// How long an answer may take before the database counts as unreachable.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(60);
 
 /// How many row ids are fetched at once, where the number needed is not known.
@@ -184,7 +182,8 @@ impl Postgres {
             };
             Session::new(client, link.may_name()).await
         };
-        match self.block_on(async { timeout(CONNECTED_WITHIN, connecting).await })? {
+        let within = link.connected_within();
+        match self.block_on(async { timeout(within, connecting).await })? {
             Ok(Ok(session)) => {
                 link.is_there();
                 Ok(session)
@@ -194,7 +193,7 @@ impl Postgres {
                 Err(Error::Postgres(error))
             }
             Ok(Err(error)) => Err(link.is_away(&words(&error))),
-            Err(_) => Err(link.is_away(&format!("no answer within {} s", CONNECTED_WITHIN.as_secs()))),
+            Err(_) => Err(link.is_away(&format!("no answer within {} s", within.as_secs()))),
         }
     }
 

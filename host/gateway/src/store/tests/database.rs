@@ -66,6 +66,27 @@ async fn connections_that_the_database_has_ended_are_made_anew_when_they_are_wan
 }
 
 #[tokio::test]
+async fn a_standby_was_never_reached_where_the_network_dropped_what_was_sent_to_the_primary() {
+    let Some([one, _]) = two() else { return };
+    let gone = tokio::net::TcpSocket::new_v4().unwrap();
+    gone.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let gone = gone.listen(0).unwrap();
+    let primary = gone.local_addr().unwrap();
+    // The kernel drops what comes once nobody accepts what waits.
+    let mut waiting = Vec::new();
+    while let Ok(connected) =
+        tokio::time::timeout(Duration::from_millis(500), tokio::net::TcpStream::connect(primary)).await
+    {
+        waiting.push(connected.unwrap());
+    }
+    let server = pmk_stand_ins::postgres::server().unwrap().address("postgres");
+    let both = server.replacen("@", &format!("@{primary},"), 1);
+    let database = Some(crate::database::Database::parse(&both).unwrap());
+    let home = Home { folder: one.folder, database };
+    assert_eq!(number(&home, "SELECT CAST(1 AS BIGINT)"), 1);
+}
+
+#[tokio::test]
 async fn what_the_database_goes_away_amid_is_refused_as_a_whole_and_can_come_again() {
     let Some([one, _]) = two() else { return };
     let store = open(&one);
