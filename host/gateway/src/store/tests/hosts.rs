@@ -4,9 +4,11 @@
 use std::time::Duration;
 
 use super::{
-    on_postgres::{Home, asked, home, it_is, number, open},
+    on_postgres::{Home, asked, asking::asking, home, it_is, number, open},
     *,
 };
+use crate::{directive::Kind, store::Bound};
+
 const KEY: &str = "slack:dm:U1";
 
 /// Homes of two machines on one database; `None` where tests are to run without PostgreSQL, which the server helper
@@ -201,6 +203,26 @@ async fn hosts_whose_clocks_differ_by_an_hour_told_somebody_twice_an_hour() {
     assert_eq!(second.claim_telling("U1", NOW + hour, hour).await.unwrap(), Telling::Not);
     asked(&one, |conn| conn.execute("UPDATE told SET at = at - 3600000", []).unwrap());
     assert_eq!(second.claim_telling("U1", NOW, hour).await.unwrap(), Telling::New);
+}
+
+#[tokio::test]
+async fn hosts_whose_clocks_differ_by_more_than_an_hour_deleted_each_others_counts() {
+    let Some([one, other]) = two() else { return };
+    let (first, _lock) = at_work(&one).await;
+    let (second, _other_lock) = at_work(&other).await;
+    let mut turn = ask(&first, accept(&first, KEY, "Ev1").await).await;
+    let (now, ahead) = (number(&one, "SELECT pmk_now()"), 61 * 60 * 1_000);
+    let asking = || asking(Kind::Escalate, "U1", turn.session);
+    assert_eq!(first.count_asked(asking(), 2, now).await.unwrap(), None);
+    assert_eq!(second.count_asked(asking(), 2, now + ahead).await.unwrap(), None);
+    assert_eq!(first.count_asked(asking(), 2, now).await.unwrap(), Some(Bound::Person));
+    // Questions of apps are received by either clock.
+    for (store, by) in [(&first, now - ahead), (&second, now + ahead)] {
+        turn.received_at_ms = by;
+        assert_eq!(store.count_of_app(&turn, 2, by).await.unwrap(), None);
+    }
+    turn.received_at_ms = now;
+    assert_eq!(first.count_of_app(&turn, 2, now).await.unwrap(), Some(Bound::Person));
 }
 
 #[tokio::test]
