@@ -289,32 +289,43 @@ impl Receipts {
 /// Texts of the gateway that are known to be stored, so that a turn need not write its system prompt again just to
 /// learn that it is stored. What was said in a conversation may be erased, also by other processes.
 #[derive(Debug, Default)]
-pub(super) struct StoredTexts(Mutex<HashSet<Digest>>);
+pub(super) struct StoredTexts(Mutex<Stored>);
+
+#[derive(Debug, Default)]
+struct Stored {
+    digests: HashSet<Digest>,
+    /// How often the database had come back by then. One that has since may have lost them.
+    returns: u64,
+}
 
 /// How many digests are remembered at most; when it is exceeded, the set is cleared.
 const MOST_TEXTS: usize = 1_024;
 
 impl StoredTexts {
     /// Removes the gateway's texts that are stored already, and returns the digests of those still to be stored.
-    pub(super) fn fresh(&self, Receipts { calls, texts }: &mut Receipts) -> Vec<Digest> {
+    pub(super) fn fresh(&self, Receipts { calls, texts }: &mut Receipts, returns: u64) -> Vec<Digest> {
         let said: HashSet<&Digest> = calls.iter().flat_map(Receipt::said).collect();
-        let stored = self.lock();
+        let stored = &self.lock(returns).digests;
         texts.retain(|digest, _| said.contains(digest) || !stored.contains(digest));
         texts.keys().filter(|digest| !said.contains(digest)).cloned().collect()
     }
 
     /// Notes that these were stored; the transaction is committed.
-    pub(super) fn are_stored(&self, digests: Vec<Digest>) {
-        let mut stored = self.lock();
+    pub(super) fn are_stored(&self, digests: Vec<Digest>, returns: u64) {
+        let stored = &mut self.lock(returns).digests;
         if stored.len() + digests.len() > MOST_TEXTS {
             stored.clear();
         }
         stored.extend(digests);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashSet<Digest>> {
+    fn lock(&self, returns: u64) -> MutexGuard<'_, Stored> {
         // An insertion is atomic, and a missing digest only causes its text to be written once more.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut stored = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if stored.returns != returns {
+            *stored = Stored { digests: HashSet::new(), returns };
+        }
+        stored
     }
 }
 

@@ -5,7 +5,7 @@
 use std::{
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicI64, Ordering},
+        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -54,6 +54,8 @@ pub(in crate::store) struct Link {
     heard: Mutex<Option<Duration>>,
     /// When an outage, or a silence that may have been one, ended last.
     returned: Mutex<Option<Duration>>,
+    /// How often one has ended.
+    returns: AtomicU64,
 }
 
 /// A time during which the database is unreachable.
@@ -86,6 +88,7 @@ impl Link {
             host: AtomicI64::new(0),
             heard: Mutex::default(),
             returned: Mutex::default(),
+            returns: AtomicU64::new(0),
         })
     }
 
@@ -143,7 +146,13 @@ impl Link {
         returned.map_or(Duration::MAX, |returned| self.now().saturating_sub(returned))
     }
 
+    /// Returns how often the database has been away, or seemed to be, and come back.
+    pub(in crate::store) fn returns(&self) -> u64 {
+        self.returns.load(Ordering::Acquire)
+    }
+
     fn has_returned(&self) {
+        self.returns.fetch_add(1, Ordering::AcqRel);
         *self.returned.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.now());
         self.back.notify_waiters();
     }

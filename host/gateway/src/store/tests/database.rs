@@ -177,7 +177,7 @@ async fn a_sign_that_postgresql_cannot_hold_in_a_text_is_shown_as_one_that_is_mi
     let inbox = accept(&store, KEY, "Ev1").await;
     let turn = ask(&store, inbox).await.turn;
     store.record(turn, recorded("q\0", "a\0b"), NOW).await.unwrap();
-    let BeginOutcome::Deliver(answered) = store.begin(inbox, Hold::Alone, NOW).await.unwrap() else {
+    let BeginOutcome::Deliver(answered) = store.begin(inbox, None, Hold::Alone, NOW).await.unwrap() else {
         panic!("it is answered")
     };
     assert_eq!(answered.parts[0].outgoing.speech.text, "a\u{fffd}b");
