@@ -45,7 +45,8 @@ async fn what_was_finished_along_with_a_turn_released_its_conversation() {
     let home = home();
     let lock = HomeLock::take(home.path()).unwrap();
     let (run, turn, command) = a_turn_under_way(&home, &lock).await;
-    let BeginOutcome::Ask(along) = run.begin(accept(&run, KEY, "Ev2").await, None, Hold::Along, NOW).await.unwrap() else {
+    let BeginOutcome::Ask(along) = run.begin(accept(&run, KEY, "Ev2").await, None, Hold::Along, NOW).await.unwrap()
+    else {
         panic!("it may begin")
     };
     run.record(along.turn, recorded("/pmk help", "help"), NOW).await.unwrap();
