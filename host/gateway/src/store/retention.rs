@@ -36,6 +36,8 @@ use crate::ids::SessionId;
 /// How many messages, receipts or texts are erased at once.
 const PIECE: usize = 500;
 
+const BETWEEN_PIECES: Duration = Duration::from_millis(150);
+
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// The conversations with content in which nobody has written since that moment, as far as it is known, and in which
@@ -200,10 +202,20 @@ impl Store {
             let piece = |conn: &Connection, session, _: &SessionKey| erase_messages(conn, session);
             match self.write(leased(lease, self.windows(), began, piece)).await? {
                 0 => return Ok(erased),
-                messages => erased.messages += messages,
+                messages => {
+                    erased.messages += messages;
+                    if messages == PIECE {
+                        let_others_write().await;
+                    }
+                }
             }
         }
     }
+}
+
+/// Lets others write between two pieces: one that waits for SQLite's lock looks for it every 100 ms at most.
+pub(super) async fn let_others_write() {
+    tokio::time::sleep(BETWEEN_PIECES).await;
 }
 
 /// Work that erases a piece, if the conversation is still leased; the lease is prolonged.
