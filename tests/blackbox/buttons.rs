@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use pmk_stand_ins::{
     anthropic::Behaviour,
+    postgres,
+    relay::Relay,
     slack::{Call, Fault, Message, Sent},
 };
 use serde_json::{Value, json};
@@ -13,7 +15,7 @@ use crate::{
     knowledge::team::{ASKER, CHANNEL, CONTACT, ENGLISH, OTHER_CONTACT, Team, in_thread},
     moments::Moments,
     support::{Home, PATIENCE, until_async},
-    workspace::{Scene, rules, rules_for_kills},
+    workspace::{Gateway, Scene, rules, rules_for_kills},
 };
 
 const THUMBS: [(&str, &str); 2] = [("pmk_opinion", "like"), ("pmk_opinion", "dislike")];
@@ -91,6 +93,32 @@ async fn a_thumb_is_a_signal_of_the_experiment_one_a_person_whoever_changes_thei
     // An opinion is asked for as long as there is an answer.
     assert_eq!(scene.slack.messages(CHANNEL).last().map(Message::buttons), Some(THUMBS.to_vec()));
     scene.behaved();
+}
+
+/// Regression: after a failover or a restore, presses whose numbers the database gave again waited for the next start.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_pressed_after_a_database_had_lost_presses_was_not_looked_at() {
+    let Some(server) = postgres::server() else { return };
+    let store = server.database();
+    let relay = Relay::start(([127, 0, 0, 1], server.port()).into());
+    let through = store.replace(&server.port().to_string(), &relay.address().port().to_string());
+    let scene = scene(json!({}), true).await;
+    let gateway = Gateway::asking(&scene.home, &scene.slack, &scene.anthropic, &["--store", &through]);
+    assert!(scene.slack.await_connected(PATIENCE).await);
+    let answer = answer(&scene, &scene.slack.mention(CHANNEL, "U1", "When is the launch?", None)).await;
+    for (user, count) in [("U1", 1), ("U2", 2)] {
+        thumb(&scene, user, &answer, "like").await;
+        scene.home.await_events("signal.reaction", count);
+    }
+    relay.cut();
+    until_async("it is away", || gateway.log().contains("cannot reach the database").then_some(())).await;
+    let name = store.rsplit('/').next().expect("a name");
+    let again = "SELECT setval(pg_get_serial_sequence('press', 'number'), 1, false)";
+    server.psql(name, again).expect("the numbers begin anew");
+    relay.mend();
+    until_async("it is back", || gateway.log().contains("can be reached again").then_some(())).await;
+    thumb(&scene, "U1", &answer, "dislike").await;
+    scene.home.await_events("signal.reaction", 3);
 }
 
 /// By a reaction or by a button: it is one signal.

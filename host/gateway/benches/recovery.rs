@@ -122,7 +122,7 @@ fn question(event_id: &str) -> Inbound {
 async fn session(home: &Path) {
     let store = Store::open(home).expect("a store");
     let inbox = store.accept(&question("before"), NOW).await.expect("accepts").expect("new");
-    let BeginOutcome::Ask(open) = store.begin(inbox, Hold::Alone, NOW).await.expect("begins") else {
+    let BeginOutcome::Ask(open) = store.begin(inbox, None, Hold::Alone, NOW).await.expect("begins") else {
         panic!("a new turn")
     };
     let messages = (0..ENTRIES)

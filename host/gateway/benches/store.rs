@@ -50,7 +50,7 @@ async fn turn(store: &Store, conversation: usize, number: usize) {
         ts: format!("{number:010}.000100"),
     };
     let inbox = store.accept(&inbound, NOW).await.expect("accepts").expect("a new message");
-    let BeginOutcome::Ask(open) = store.begin(inbox, Hold::Alone, NOW).await.expect("begins") else {
+    let BeginOutcome::Ask(open) = store.begin(inbox, None, Hold::Alone, NOW).await.expect("begins") else {
         panic!("a new turn")
     };
     let entries = black_box(&open.live.entries);
@@ -128,7 +128,7 @@ async fn archive(store: &Store, numbers: &AtomicUsize, messages: usize) {
         ts: String::new(),
     };
     let inbox = store.accept(&probe, NOW).await.expect("accepts").expect("a new message");
-    let BeginOutcome::Ask(open) = store.begin(inbox, Hold::Alone, NOW).await.expect("begins") else {
+    let BeginOutcome::Ask(open) = store.begin(inbox, None, Hold::Alone, NOW).await.expect("begins") else {
         panic!("a new turn")
     };
     let recorded = Recorded {

@@ -25,7 +25,8 @@ pub const SCHEME: &str = "postgres://";
 const OPTIONS: [&str; 7] =
     ["sslmode", "sslrootcert", "application_name", "connect_timeout", "host", "options", "target_session_attrs"];
 
-/// How long connecting to one of several hosts may take, unless the address says.
+/// How long a connection to one of several hosts is tried, where the address does not say it: the network may drop
+/// what is sent to a machine that is gone, and the next host is not tried before.
 const NEXT_HOST_AFTER: Duration = Duration::from_secs(2);
 
 const SSL_MODES: [&str; 3] = ["disable", "require", "verify-full"];
@@ -105,7 +106,6 @@ impl Database {
         if config.get_user().is_none() {
             config.user(std::env::var("USER").unwrap_or_else(|_| "postgres".into()));
         }
-        // A machine that is gone answers nothing: the next one is to be tried before anybody gives up.
         if config.get_hosts().len() > 1 && config.get_connect_timeout().is_none() {
             config.connect_timeout(NEXT_HOST_AFTER);
         }

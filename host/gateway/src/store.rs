@@ -339,6 +339,12 @@ impl Store {
         self.shared.back.notified().await;
     }
 
+    /// Returns how often the database has come back: it may have lost the last commits each time, and give their
+    /// numbers again.
+    pub fn returns(&self) -> u64 {
+        self.shared.link.as_ref().map_or(0, |link| link.returns())
+    }
+
     #[cfg(test)]
     pub(crate) fn comes_back(&self) {
         self.shared.back.notify_waiters();

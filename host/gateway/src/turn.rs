@@ -89,7 +89,7 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
         _ => Hold::Alone,
     };
     for &inbox in batch.ids() {
-        match admit::admit(services, inbox, hold).await? {
+        match admit::admit(services, batch, inbox, hold).await? {
             Admission::Nothing => {}
             Admission::Deliver(answered) => deliver::deliver(services, answered, batch).await?,
             Admission::CalledOff(turn) => off.push(turn),
@@ -124,7 +124,7 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
     let mut turn = match batch.ids() {
         [_] => turn,
         // The turns before it may have changed the conversation.
-        _ => match admit::admit(services, newest, Hold::Alone).await? {
+        _ => match admit::admit(services, batch, newest, Hold::Alone).await? {
             Admission::Ask(turn) => Box::pin(hear::into_talk(&*services.front, turn)).await,
             // It has changed meanwhile, and those before it are still to be answered.
             Admission::Nothing | Admission::Deliver(_) | Admission::Command(..) | Admission::CalledOff(_) => {

@@ -114,7 +114,7 @@ impl Turns for Scripted {
     async fn run(&self, batch: &Batch) -> Result<(), TurnFailure> {
         let mut open = vec![];
         for &inbox in batch.ids() {
-            match self.store.begin(inbox, Hold::Alone, clock::now_ms()).await {
+            match self.store.begin(inbox, Some(batch.key()), Hold::Alone, clock::now_ms()).await {
                 Ok(BeginOutcome::Ask(turn)) => open.push((turn.turn, turn.inbound.text)),
                 Ok(_) => {}
                 Err(error) => return Err(TurnFailure::Hopeless { why: error.to_string() }),

@@ -1,7 +1,11 @@
 //! Pressed buttons: each press is stored, then acknowledged, and then has the same effect as the corresponding
 //! reaction. The change of the button's message is stored, too, before it is shown.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -40,11 +44,15 @@ impl Patience {
 pub(super) struct Presses {
     handler: Handler,
     news: Arc<Notify>,
+    in_hand: InHand,
 }
+
+/// The presses that are being handled, by their number and the front's id.
+type InHand = Arc<Mutex<HashSet<(i64, String)>>>;
 
 impl Presses {
     pub fn new(handler: &Handler) -> Presses {
-        Presses { handler: handler.clone(), news: Arc::default() }
+        Presses { handler: handler.clone(), news: Arc::default(), in_hand: Arc::default() }
     }
 
     /// Returns the notification for newly stored presses.
@@ -55,9 +63,15 @@ impl Presses {
     /// Handles presses in order of arrival until `over` is cancelled. The rest is handled after the next start. Of
     /// several hosts, only the first handles presses, so that verdicts are taken one after the other.
     pub async fn keep_taking(self, over: CancellationToken) {
-        let (mut last, mut has_failed) = (0, false);
+        let store = &self.handler.services.store;
+        let (mut last, mut has_failed, mut returns) = (0, false, store.returns());
         loop {
-            let taken = match self.handler.services.store.is_first() {
+            let before = std::mem::replace(&mut returns, store.returns());
+            if before != returns {
+                // The database may have lost presses, and gives their numbers to later ones.
+                last = 0;
+            }
+            let taken = match store.is_first() {
                 true => self.take_all(&over, &mut last).await,
                 false => Ok(()),
             };
@@ -67,7 +81,7 @@ impl Presses {
                 tracing::warn!(%error, "a pressed button will be handled later");
             }
             has_failed = taken.is_err();
-            let looks = has_failed || self.handler.services.store.is_shared();
+            let looks = has_failed || store.is_shared();
             // Nothing new begins after the cancellation, and new presses need not wait for a retry.
             tokio::select! {
                 biased;
@@ -84,7 +98,10 @@ impl Presses {
                 break;
             }
             let Pressed { number, press, shows, atom } = pressed;
-            PressInHand { handler: self.handler.clone(), number, press }.handle(shows, atom).await?;
+            if let Some(hold) = Hold::take(&self.in_hand, (number, press.id.clone())) {
+                let in_hand = PressInHand { handler: self.handler.clone(), number, press, _hold: Arc::new(hold) };
+                in_hand.handle(shows, atom).await?;
+            }
             *last = number;
         }
         Ok(())
@@ -97,6 +114,32 @@ struct PressInHand {
     handler: Handler,
     number: i64,
     press: Press,
+    _hold: Arc<Hold>,
+}
+
+/// Keeps a press from being taken twice until it is dropped.
+struct Hold {
+    in_hand: InHand,
+    press: (i64, String),
+}
+
+impl Hold {
+    /// `None` where it is in hand already.
+    fn take(in_hand: &InHand, press: (i64, String)) -> Option<Hold> {
+        let is_new = lock(in_hand).insert(press.clone());
+        is_new.then(|| Hold { in_hand: Arc::clone(in_hand), press })
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        lock(&self.in_hand).remove(&self.press);
+    }
+}
+
+/// Both changes are atomic.
+fn lock(in_hand: &InHand) -> MutexGuard<'_, HashSet<(i64, String)>> {
+    in_hand.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl PressInHand {
@@ -251,7 +294,7 @@ impl PressInHand {
     fn show(&self, text: String) {
         let showing = self.clone();
         self.handler.services.tasks.spawn(async move {
-            let PressInHand { handler, number, press } = &showing;
+            let PressInHand { handler, number, press, .. } = &showing;
             if !handler.show_result(&showing.place(), &press.message.ts, text).await {
                 return;
             }

@@ -9,6 +9,7 @@ use super::{
     error::Fault,
     handed_on,
     intake::front_name,
+    moment,
     sql::{Connection, params},
 };
 use crate::directive::Kind;
@@ -78,6 +79,7 @@ impl Store {
     pub async fn count_asked(&self, asking: Asking, most: u32, now_ms: i64) -> Result<Option<Bound>, StoreError> {
         self.write(move |conn| {
             let Asking { kind, front, user, session } = &asking;
+            let now_ms = moment::of(conn, now_ms)?;
             count(conn, (kind.tag(), front_name(*front), user, *session), (now_ms, now_ms), most)
         })
         .await
@@ -96,6 +98,12 @@ impl Store {
             if conn.prepare_cached(IS_COUNTED)?.exists(params![OF_APP, front, user, session.0, at])? {
                 return Ok(None);
             }
+            let now_ms = moment::of(conn, now_ms)?;
+            let at = match conn {
+                // The clock of the host that has received it is wrong: as it is, it would be forgotten at once.
+                Connection::Postgres(_) if at.abs_diff(now_ms) >= BOUNDED_FOR.as_millis() as u64 => now_ms,
+                _ => at,
+            };
             count(conn, (OF_APP, front, &user, session), (at, now_ms), most)
         })
         .await

@@ -17,7 +17,7 @@ use super::{
     events::EventWriter,
     following, handed_on, images,
     intake::{self, CALL_OFF, SET_MESSAGE, UNPARK},
-    presence, sessions,
+    presence, receipt, sessions,
     sql::{self, Connection, OptionalExtension, Row, Rows, params},
 };
 use crate::{
@@ -485,7 +485,12 @@ fn delete(
             archive::forget(conn, turn)?;
         }
         let erased = match words {
-            Some([question, _]) if !waiting => erase_said(conn, &known, question, now_ms)?,
+            Some([question, _]) if !waiting => {
+                let mut gone = Vec::new();
+                let erased = erase_said(conn, &known, (question, now_ms), &mut gone)?;
+                receipt::erase_texts_of(conn, known.session, &gone)?;
+                erased
+            }
             _ => None,
         };
         if waiting && known.is_begun {
@@ -512,12 +517,18 @@ pub(super) fn erase_beside(conn: &Connection, known: &Known) -> Result<(), Fault
     }
 }
 
-/// Erases the text of an answered message, and what came with it; `words` replace each. `None`: no text of it is stored.
-pub(super) fn erase_said(conn: &Connection, known: &Known, words: &str, now_ms: i64) -> Result<Option<Erased>, Fault> {
+/// Erases the text of an answered message, and what came with it; the words replace each. `None`: no text of it is stored.
+/// The texts of receipts are left to the caller: those of the messages in `gone`.
+pub(super) fn erase_said(
+    conn: &Connection,
+    known: &Known,
+    by: (&str, i64),
+    gone: &mut Vec<i64>,
+) -> Result<Option<Erased>, Fault> {
     if known.had_attached {
-        erase::attached(conn, known.turn(), words, now_ms)?;
+        erase::attached(conn, known.turn(), by, gone)?;
     }
-    let erased = erase::question(conn, known.turn(), words, now_ms)?;
+    let erased = erase::question(conn, known.turn(), by, gone)?;
     if erased.is_some() {
         next_revision(conn, known.session)?;
     }

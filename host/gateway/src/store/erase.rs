@@ -76,8 +76,14 @@ pub(super) fn beside(conn: &Connection, turn: TurnId) -> Result<(), Fault> {
 }
 
 /// Erases an answered question, or its part of the text of several; `words` replace it. `None`: no text of it is
-/// stored.
-pub(super) fn question(conn: &Connection, turn: TurnId, words: &str, now_ms: i64) -> Result<Option<Erased>, Fault> {
+/// stored. The message is added to `gone`: its [texts in receipts](receipt::erase_texts_of) are erased together with
+/// those of others.
+pub(super) fn question(
+    conn: &Connection,
+    turn: TurnId,
+    (words, now_ms): (&str, i64),
+    gone: &mut Vec<i64>,
+) -> Result<Option<Erased>, Fault> {
     let piece = conn
         .prepare_cached(PIECE_OF)?
         .query_row([turn.0], |row| {
@@ -88,6 +94,7 @@ pub(super) fn question(conn: &Connection, turn: TurnId, words: &str, now_ms: i64
     let Some((session, piece)) = piece else { return Ok(None) };
     let (Some(with), Some(start), Some(bytes)) = piece else {
         let Some((id, _)) = question_text(conn, turn)? else { return Ok(None) };
+        gone.push(id);
         return replace(conn, session, id, Message::user(words), now_ms).map(Some);
     };
     let (with, start, bytes) = (TurnId(with), start as usize, bytes as usize);
@@ -99,12 +106,18 @@ pub(super) fn question(conn: &Connection, turn: TurnId, words: &str, now_ms: i64
     conn.prepare_cached(SHORTEN_PIECE)?.run(params![turn.0, words.len() as i64])?;
     let by = words.len() as i64 - bytes as i64;
     conn.prepare_cached(MOVE_PIECES)?.run(params![with.0, start as i64, by])?;
+    gone.push(id);
     replace(conn, session, id, left, now_ms).map(Some)
 }
 
 /// Erases the attachments of a question; where its text is part of a text of several, the attachments of all of
-/// them.
-pub(super) fn attached(conn: &Connection, turn: TurnId, words: &str, now_ms: i64) -> Result<(), Fault> {
+/// them. Adds these messages to `gone`, as [`question`] does.
+pub(super) fn attached(
+    conn: &Connection,
+    turn: TurnId,
+    (words, now_ms): (&str, i64),
+    gone: &mut Vec<i64>,
+) -> Result<(), Fault> {
     let place = conn.prepare_cached(PIECE_OF)?.query_row([turn.0], |row| {
         let (with, start): (Option<i64>, Option<u32>) = (row.get(1)?, row.get(2)?);
         Ok((SessionId(row.get(0)?), with.filter(|_| start.is_some()).map_or(turn, TurnId)))
@@ -113,6 +126,7 @@ pub(super) fn attached(conn: &Connection, turn: TurnId, words: &str, now_ms: i64
     let mut statement = conn.prepare_cached(ATTACHED)?;
     let ids = statement.query_map([with.0], |row| row.get(0))?.collect::<Result<Vec<i64>, _>>()?;
     for id in ids {
+        gone.push(id);
         replace(conn, session, id, Message::text(Role::User, Origin::Attachment, words), now_ms)?;
     }
     Ok(())
@@ -131,6 +145,7 @@ pub(super) fn answer(conn: &Connection, turn: TurnId, words: &str, now_ms: i64) 
     };
     let Some(id) = last else { return Ok(None) };
     let session = conn.prepare_cached(PIECE_OF)?.query_row([turn.0], |row| row.get(0)).map(SessionId)?;
+    receipt::erase_texts_of(conn, session, &[id])?;
     replace(conn, session, id, Message::assistant(words), now_ms).map(Some)
 }
 
@@ -161,7 +176,7 @@ pub(super) fn threads(conn: &Connection, session: SessionId, is_gone: impl Fn(&T
     Ok(())
 }
 
-/// Replaces a stored message everywhere.
+/// Replaces a stored message everywhere but in texts of receipts.
 fn replace(conn: &Connection, session: SessionId, id: i64, by: Message, now_ms: i64) -> Result<Erased, Fault> {
     debug_assert!(matches!(
         (by.role, by.origin),
@@ -171,7 +186,6 @@ fn replace(conn: &Connection, session: SessionId, id: i64, by: Message, now_ms: 
     conn.prepare_cached(ERASE)?.run(params![id, blocks, tokens, chars, now_ms])?;
     conn.prepare_cached(ERASE_LIVE)?.run(params![session.0, id, tokens, chars])?;
     archive::index_anew(conn, session, id, &terms)?;
-    receipt::erase_texts_of(conn, session, id)?;
     let is_live = conn.prepare_cached(IS_LIVE)?.exists(params![session.0, id])?;
     let summaries = match is_live {
         // A message that is still in the window was not summarized.

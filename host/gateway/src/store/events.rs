@@ -29,6 +29,8 @@ pub(super) const SETTLE: &str = "INSERT INTO exported (id, file, length) VALUES 
 
 // The same where several homes share a database: each has its own lines, and the home is the last parameter.
 const ADD_OF_HOME: &str = "INSERT INTO event (at, turn_id, file, line, home) VALUES (?1, ?2, ?3, ?4, ?5)";
+/// A commit of which no answer came may have been done all the same. Scans the lines that wait in this home.
+const IS_THERE_OF_HOME: &str = "SELECT 1 FROM event WHERE home = ?4 AND at = ?1 AND file = ?2 AND line = ?3";
 const WAITING_OF_HOME: &str = "SELECT id, file, line FROM event WHERE id > ?1 AND home = ?3 ORDER BY id LIMIT ?2";
 const COUNT_OF_HOME: &str = "SELECT count(*) FROM event WHERE id > ?1 AND home = ?2";
 const FORGET_OF_HOME: &str = "DELETE FROM event WHERE id <= ?1 AND home = ?2";
@@ -43,7 +45,7 @@ pub(super) struct Noting {
     /// Called when there may be new lines.
     wake: Mutex<Option<Arc<dyn Fn() + Send + Sync>>>,
     /// Lines of [`LedgerQueue::note`] that could not be stored.
-    unstored: Arc<Mutex<Vec<Line>>>,
+    pub(super) unstored: Arc<Mutex<Vec<Line>>>,
 }
 
 impl Noting {
@@ -120,6 +122,21 @@ pub(super) fn add(conn: &Connection, turn: Option<TurnId>, lines: &[Line]) -> Re
     Ok(())
 }
 
+/// Stores lines of which it is not known whether they are stored, in this order.
+fn add_missing(conn: &Connection, lines: &[Line]) -> Result<(), Fault> {
+    if let Connection::Sqlite(_) = conn {
+        return add(conn, None, lines);
+    }
+    let mut missing = Vec::with_capacity(lines.len());
+    for line in lines {
+        let Line { at_ms, file, text } = line;
+        if !conn.prepare_cached(IS_THERE_OF_HOME)?.exists(&*of_home(conn, params![at_ms, file, text]))? {
+            missing.push(line.clone());
+        }
+    }
+    add(conn, None, &missing)
+}
+
 /// Returns these parameters, followed by the home where a statement needs it.
 pub(super) fn of_home<'a>(conn: &'a Connection, values: &[&'a dyn ToSql]) -> Vec<&'a dyn ToSql> {
     let home = match conn {
@@ -150,7 +167,7 @@ impl LedgerQueue for Store {
     fn note_again(&self) -> Result<(), String> {
         let lines = std::mem::take(&mut *lock(&self.shared.noting.unstored));
         let again = lines.clone();
-        let stored = self.shared.writer.write_waiting(move |conn| add(conn, None, &again));
+        let stored = self.shared.writer.write_waiting(move |conn| add_missing(conn, &again));
         stored.map_err(|error| {
             // Events recorded meanwhile come after them.
             lock(&self.shared.noting.unstored).splice(0..0, lines);

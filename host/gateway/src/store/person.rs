@@ -215,7 +215,7 @@ impl Store {
                 }
                 erase_piece(conn, (session, &user), after.unwrap_or_default(), &words, began.at_ms())
             };
-            let Piece { erased: now, last } =
+            let Piece { erased: now, is_full, last } =
                 self.write(retention::leased(lease, self.windows(), began, piece)).await?;
             erased.messages += now.messages;
             erased.parked += now.parked;
@@ -226,6 +226,9 @@ impl Store {
                 return Ok(ErasedOfPerson::Messages(erased));
             }
             after = last;
+            if is_full {
+                retention::let_others_write().await;
+            }
         }
     }
 }
@@ -233,6 +236,7 @@ impl Store {
 /// A number of messages that were erased at once, and the last that was looked at; `None` where there was none.
 struct Piece {
     erased: ErasedMessages,
+    is_full: bool,
     last: Option<i64>,
 }
 
@@ -274,6 +278,7 @@ fn erase_piece(
     let found = changes::known(conn.prepare_cached(OF_PERSON)?.query(params![session.0, user, after, PIECE])?)?;
     let imported = conn.prepare_cached(IMPORTED)?.query_row([session.0], |row| row.get(0))?;
     let mut erased = ErasedMessages { imported, ..ErasedMessages::default() };
+    let mut gone = Vec::new();
     for known in &found {
         changes::erase_beside(conn, known)?;
         let was_parked = conn.prepare_cached(FORGET_PARKED)?.execute([known.inbox.0])? > 0;
@@ -286,9 +291,11 @@ fn erase_piece(
             erased.parked += 1;
         }
         // A command, for one, has no text that is stored.
-        let said = changes::erase_said(conn, known, words, now_ms)?;
+        let said = changes::erase_said(conn, known, (words, now_ms), &mut gone)?;
         erased.messages += usize::from(was_parked || said.is_some());
         erased.summaries = erased.summaries.max(said.map_or(0, |said| said.summaries));
     }
-    Ok(Piece { erased, last: found.last().map(|known| known.inbox.0) })
+    // Once for all: it reads the receipts of the whole conversation.
+    receipt::erase_texts_of(conn, session, &gone)?;
+    Ok(Piece { erased, is_full: found.len() as i64 == PIECE, last: found.last().map(|known| known.inbox.0) })
 }

@@ -28,7 +28,8 @@ use crate::ids::{SessionId, TurnId};
 pub(super) const KEEP_TEXT: &str = "INSERT INTO text (sha256, body) VALUES (?1, ?2) ON CONFLICT (sha256) DO NOTHING";
 pub(super) const KEEP: &str = "INSERT INTO receipt (session_id, turn_id, call, at, body) VALUES (?1, ?2, ?3, ?4, ?5)";
 
-/// Receipts that may refer to a text of a message: they show some message in another form, or again.
+/// Receipts that may refer to a text of a message: they show some message in another form, or again. `%` in its place
+/// means any message.
 const WITH_TEXTS: &str = "SELECT body FROM receipt WHERE session_id = ?1
      AND (body LIKE '%[' || ?2 || ',\"%' OR body LIKE '%\"replaced\":[[%' OR body LIKE '%\"recall\":\"%')";
 /// The texts of what was said before in a thread, by which receipts of a conversation refer to them.
@@ -289,32 +290,43 @@ impl Receipts {
 /// Texts of the gateway that are known to be stored, so that a turn need not write its system prompt again just to
 /// learn that it is stored. What was said in a conversation may be erased, also by other processes.
 #[derive(Debug, Default)]
-pub(super) struct StoredTexts(Mutex<HashSet<Digest>>);
+pub(super) struct StoredTexts(Mutex<Stored>);
+
+#[derive(Debug, Default)]
+struct Stored {
+    digests: HashSet<Digest>,
+    /// How often the database had come back by then. One that has since may have lost them.
+    returns: u64,
+}
 
 /// How many digests are remembered at most; when it is exceeded, the set is cleared.
 const MOST_TEXTS: usize = 1_024;
 
 impl StoredTexts {
     /// Removes the gateway's texts that are stored already, and returns the digests of those still to be stored.
-    pub(super) fn fresh(&self, Receipts { calls, texts }: &mut Receipts) -> Vec<Digest> {
+    pub(super) fn fresh(&self, Receipts { calls, texts }: &mut Receipts, returns: u64) -> Vec<Digest> {
         let said: HashSet<&Digest> = calls.iter().flat_map(Receipt::said).collect();
-        let stored = self.lock();
+        let stored = &self.lock(returns).digests;
         texts.retain(|digest, _| said.contains(digest) || !stored.contains(digest));
         texts.keys().filter(|digest| !said.contains(digest)).cloned().collect()
     }
 
     /// Notes that these were stored; the transaction is committed.
-    pub(super) fn are_stored(&self, digests: Vec<Digest>) {
-        let mut stored = self.lock();
+    pub(super) fn are_stored(&self, digests: Vec<Digest>, returns: u64) {
+        let stored = &mut self.lock(returns).digests;
         if stored.len() + digests.len() > MOST_TEXTS {
             stored.clear();
         }
         stored.extend(digests);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashSet<Digest>> {
+    fn lock(&self, returns: u64) -> MutexGuard<'_, Stored> {
         // An insertion is atomic, and a missing digest only causes its text to be written once more.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut stored = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if stored.returns != returns {
+            *stored = Stored { digests: HashSet::new(), returns };
+        }
+        stored
     }
 }
 
@@ -343,15 +355,15 @@ impl Receipt {
         messages.chain(plans).chain(&self.before.marker).chain(&self.background)
     }
 
-    /// Returns the texts that reveal a message of the archive: its reduced forms, and blocks that have shown it
+    /// Returns the texts that reveal some messages of the archive: reduced forms, and blocks that have shown them
     /// again.
-    pub(super) fn texts_of(&self, id: i64) -> Vec<Digest> {
+    pub(super) fn texts_of(&self, ids: &[i64]) -> Vec<Digest> {
         let mut texts = Vec::new();
         let mut places = Vec::new();
         for (place, reference) in (0u32..).zip(&self.before.messages) {
             match reference {
-                Reference::Whole(shown) if *shown == id => places.push(place),
-                Reference::Reduced(shown, text) if *shown == id => {
+                Reference::Whole(shown) if ids.contains(shown) => places.push(place),
+                Reference::Reduced(shown, text) if ids.contains(shown) => {
                     places.push(place);
                     texts.push(text.clone());
                 }
@@ -361,7 +373,7 @@ impl Receipt {
         if let Some(plan) = &self.plan {
             let replaced = plan.replaced.iter().filter(|(place, _)| places.contains(place));
             texts.extend(replaced.map(|(_, text)| text.clone()));
-            texts.extend(plan.recall.clone().filter(|_| plan.recalled.contains(&id)));
+            texts.extend(plan.recall.clone().filter(|_| plan.recalled.iter().any(|id| ids.contains(id))));
         }
         texts
     }
@@ -390,17 +402,22 @@ pub(super) fn keep(
     Ok(())
 }
 
-/// Erases the texts that receipts of a conversation keep of one of its messages: its reduced forms, and blocks that
-/// have shown it again. The receipts themselves only refer to things, and stay; the requests can no longer be
+/// Erases the texts that receipts of a conversation keep of some of its messages: reduced forms, and blocks that have
+/// shown them again. The receipts themselves only refer to things, and stay; the requests can no longer be
 /// reproduced.
-pub(super) fn erase_texts_of(conn: &Connection, session: SessionId, id: i64) -> Result<(), Fault> {
+pub(super) fn erase_texts_of(conn: &Connection, session: SessionId, ids: &[i64]) -> Result<(), Fault> {
+    let which = match ids {
+        [] => return Ok(()),
+        [id] => id.to_string(),
+        _ => "%".to_owned(),
+    };
     let mut texts = Vec::new();
     {
         let mut statement = conn.prepare_cached(WITH_TEXTS)?;
-        let mut rows = statement.query(params![session.0, id])?;
+        let mut rows = statement.query(params![session.0, which])?;
         while let Some(row) = rows.next()? {
             let receipt: Receipt = codec::from_json(row.get_ref(0)?, "a receipt")?;
-            texts.extend(receipt.texts_of(id));
+            texts.extend(receipt.texts_of(ids));
         }
     }
     erase_texts(conn, &texts)

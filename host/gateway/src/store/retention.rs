@@ -36,6 +36,8 @@ use crate::ids::SessionId;
 /// How many messages, receipts or texts are erased at once.
 const PIECE: usize = 500;
 
+const BETWEEN_PIECES: Duration = Duration::from_millis(150);
+
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// The conversations with content in which nobody has written since that moment, as far as it is known, and in which
@@ -168,8 +170,7 @@ impl Store {
         if receipts.is_empty() {
             return Ok(());
         }
-        let of = receipts.clone();
-        let texts = self.read(move |conn| own_texts(conn, &of)).await?;
+        let texts = self.own_texts(&receipts).await?;
         for piece in texts.chunks(PIECE) {
             let piece = piece.to_vec();
             self.write(move |conn| receipt::erase_texts(conn, &piece)).await?;
@@ -182,6 +183,25 @@ impl Store {
             while self.write(erase).await? > 0 {}
         }
         Ok(())
+    }
+
+    /// The texts with which receipts of these conversations, up to a turn, refer to what was said in them, and with which
+    /// no other receipt refers to anything. Reads one conversation at a time, so that other reads come in between.
+    async fn own_texts(&self, of: &[(SessionId, i64)]) -> Result<Vec<Digest>, StoreError> {
+        let erased: HashMap<i64, i64> = of.iter().map(|(session, last)| (session.0, *last)).collect();
+        // Erased in one order: the order of what is written must not differ between runs.
+        let mut own = BTreeSet::new();
+        for (&session, &last) in &erased {
+            own.extend(self.read(move |conn| said_in(conn, session, 0..=last)).await?);
+        }
+        for session in self.read(all_sessions).await? {
+            // What was said there since stays.
+            let first = erased.get(&session).map_or(0, |last| last + 1);
+            for text in self.read(move |conn| said_in(conn, session, first..=i64::MAX)).await? {
+                own.remove(&text);
+            }
+        }
+        Ok(own.into_iter().collect())
     }
 
     /// Erases a conversation that is leased, up to its receipts.
@@ -200,10 +220,20 @@ impl Store {
             let piece = |conn: &Connection, session, _: &SessionKey| erase_messages(conn, session);
             match self.write(leased(lease, self.windows(), began, piece)).await? {
                 0 => return Ok(erased),
-                messages => erased.messages += messages,
+                messages => {
+                    erased.messages += messages;
+                    if messages == PIECE {
+                        let_others_write().await;
+                    }
+                }
             }
         }
     }
+}
+
+/// Lets others write between two pieces: one that waits for SQLite's lock looks for it every 100 ms at most.
+pub(super) async fn let_others_write() {
+    tokio::time::sleep(BETWEEN_PIECES).await;
 }
 
 /// Work that erases a piece, if the conversation is still leased; the lease is prolonged.
@@ -224,25 +254,6 @@ pub(super) fn leased<T>(
         conn.moved(|| Invalidation::Conversation(session.0));
         erase(conn, session, &key)
     }
-}
-
-/// The texts with which receipts of these conversations, up to a turn, refer to what was said in them, and with which
-/// no other receipt refers to anything.
-fn own_texts(conn: &Connection, of: &[(SessionId, i64)]) -> Result<Vec<Digest>, Fault> {
-    let erased: HashMap<i64, i64> = of.iter().map(|(session, last)| (session.0, *last)).collect();
-    // Erased in one order: the order of what is written must not differ between runs.
-    let mut own = BTreeSet::new();
-    for (session, last) in &erased {
-        own.extend(said_in(conn, *session, 0..=*last)?);
-    }
-    for session in all_sessions(conn)? {
-        // What was said there since stays.
-        let first = erased.get(&session).map_or(0, |last| last + 1);
-        for text in said_in(conn, session, first..=i64::MAX)? {
-            own.remove(&text);
-        }
-    }
-    Ok(own.into_iter().collect())
 }
 
 /// The ids of all conversations.

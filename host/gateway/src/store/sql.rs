@@ -251,6 +251,14 @@ impl Connection {
         }
     }
 
+    /// Returns how often the database has come back. A file is never away.
+    pub(super) fn returns(&self) -> u64 {
+        match self {
+            Connection::Sqlite(_) => 0,
+            Connection::Postgres(conn) => conn.link().returns(),
+        }
+    }
+
     /// Reads one state of the database until it is dropped, whatever others commit.
     pub(super) fn snapshot(&self) -> Result<Snapshot<'_>> {
         match self {

@@ -83,7 +83,7 @@ async fn accept(store: &Store, key: &str, event_id: &str) -> InboxId {
 }
 
 async fn ask(store: &Store, inbox: InboxId) -> OpenTurn {
-    match store.begin(inbox, Hold::Alone, NOW).await.unwrap() {
+    match store.begin(inbox, None, Hold::Alone, NOW).await.unwrap() {
         BeginOutcome::Ask(open) => open,
         other => panic!("expected an open turn, got {other:?}"),
     }

@@ -34,4 +34,6 @@ pub(super) struct Outstanding {
     pub(super) session: SessionId,
     pub(super) is_over: bool,
     pub(super) unsent: HashSet<u32>,
+    /// How often the database had come back by then. One that has since may have lost this, in a failover or a restore.
+    pub(super) returns: u64,
 }

@@ -8,6 +8,7 @@ use super::{TurnError, command::Command, hear, placeholder};
 use crate::{
     access::authorization::{AccessDecision, Action, Reason},
     chat::MessageBody,
+    dispatch::Batch,
     front::Delivery,
     ids::InboxId,
     ledger::{Event, TaggedEvent},
@@ -37,9 +38,14 @@ pub(super) enum Admission {
     Nothing,
 }
 
-pub(super) async fn admit(services: &Services, inbox: InboxId, hold: Hold) -> Result<Admission, TurnError> {
+pub(super) async fn admit(
+    services: &Services,
+    batch: &Batch,
+    inbox: InboxId,
+    hold: Hold,
+) -> Result<Admission, TurnError> {
     loop {
-        let begun = services.store.begin(inbox, hold, services.now_ms()).await?;
+        let begun = services.store.begin(inbox, Some(batch.key()), hold, services.now_ms()).await?;
         match begun {
             BeginOutcome::Busy => tokio::time::sleep(LEASE_POLL).await,
             BeginOutcome::Elsewhere => return Err(TurnError::Elsewhere),

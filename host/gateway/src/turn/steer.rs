@@ -85,7 +85,7 @@ enum Taken {
 
 /// Decides on a message that was taken along, and ends those that the model does not see.
 async fn decide(services: &Services, work: &Work<'_>, inbox: InboxId, batch: &Batch) -> Result<Taken, TurnError> {
-    match admit::admit(services, inbox, Hold::Along).await? {
+    match admit::admit(services, batch, inbox, Hold::Along).await? {
         Admission::Ask(turn) if hear::is_heard(&turn) => return Ok(Taken::Later),
         Admission::Ask(turn) => return Ok(Taken::With(Box::new(turn))),
         // A thread can wait for one answer only: the next turn says that it waits already.

@@ -5,7 +5,7 @@
 use std::{
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicI64, Ordering},
+        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -16,6 +16,9 @@ use tokio_postgres::Config;
 
 use super::{Error, Result, tls::Connector};
 use crate::database::Checks;
+
+/// How long connecting may take.
+const CONNECTED_WITHIN: Duration = Duration::from_secs(5);
 
 /// How long connecting is not tried after a second failure in a row; after the first it is tried at once. Doubled for
 /// each further one.
@@ -51,6 +54,8 @@ pub(in crate::store) struct Link {
     heard: Mutex<Option<Duration>>,
     /// When an outage, or a silence that may have been one, ended last.
     returned: Mutex<Option<Duration>>,
+    /// How often one has ended.
+    returns: AtomicU64,
 }
 
 /// A time during which the database is unreachable.
@@ -83,11 +88,19 @@ impl Link {
             host: AtomicI64::new(0),
             heard: Mutex::default(),
             returned: Mutex::default(),
+            returns: AtomicU64::new(0),
         })
     }
 
     pub(in crate::store) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns how long connecting may take: each host but the last may take its whole time in vain.
+    pub(super) fn connected_within(&self) -> Duration {
+        let of_one = self.config.get_connect_timeout().copied().unwrap_or(CONNECTED_WITHIN);
+        let others = u32::try_from(self.config.get_hosts().len().saturating_sub(1)).unwrap_or(u32::MAX);
+        of_one.saturating_mul(others).saturating_add(of_one.max(CONNECTED_WITHIN))
     }
 
     /// Returns the `options` of the address.
@@ -133,7 +146,13 @@ impl Link {
         returned.map_or(Duration::MAX, |returned| self.now().saturating_sub(returned))
     }
 
+    /// Returns how often the database has been away, or seemed to be, and come back.
+    pub(in crate::store) fn returns(&self) -> u64 {
+        self.returns.load(Ordering::Acquire)
+    }
+
     fn has_returned(&self) {
+        self.returns.fetch_add(1, Ordering::AcqRel);
         *self.returned.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.now());
         self.back.notify_waiters();
     }
@@ -211,6 +230,19 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_longer_timeout_in_the_address_had_no_effect() {
+        let within = |address: &str| {
+            let config = crate::database::Database::parse(address).unwrap().config().unwrap();
+            let names = ("a database".to_owned(), "a home".to_owned());
+            Link::new(config, Checks::NoTls, names, Threads::Own).unwrap().connected_within().as_secs()
+        };
+        assert_eq!(within("postgres://u:p@a/d"), 5);
+        assert_eq!(within("postgres://u:p@a/d?connect_timeout=10"), 10);
+        assert_eq!(within("postgres://u:p@a,b/d"), 7, "the second host has as long as an only one");
+        assert_eq!(within("postgres://u:p@a,b/d?connect_timeout=10"), 20);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_database_returns_from_an_outage_and_from_a_long_silence() {

@@ -37,9 +37,7 @@ use super::{
     values::Given,
 };
 
-/// How long connecting to a host may take, with all that is said until it lets this one in, unless the address gives more,
-const CONNECTED_WITHIN: Duration = Duration::from_secs(5);
-/// and how long an answer may take before the database counts as unreachable.
+/// How long an answer may take before the database counts as unreachable.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(60);
 
 /// How many row ids are fetched at once, where the number needed is not known.
@@ -184,10 +182,7 @@ impl Postgres {
             };
             Session::new(client, link.may_name()).await
         };
-        let of_one = link.config.get_connect_timeout().copied().unwrap_or(CONNECTED_WITHIN);
-        let others = u32::try_from(link.config.get_hosts().len().saturating_sub(1)).unwrap_or(u32::MAX);
-        // The last one that is tried also has to let this host in.
-        let within = of_one.saturating_mul(others).saturating_add(of_one.max(CONNECTED_WITHIN));
+        let within = link.connected_within();
         match self.block_on(async { timeout(within, connecting).await })? {
             Ok(Ok(session)) => {
                 link.is_there();

@@ -13,7 +13,10 @@ async fn a_question_of_an_app_counts_once_however_often_its_turn_is_begun() {
     let store = open(&home);
     let [mut one, mut other] =
         [turn(&store, "slack:channel:C1", "Ev1").await, turn(&store, "slack:dm:U1", "Ev2").await];
-    let count = async |turn: &OpenTurn, now| store.count_of_app(turn, 2, now).await.unwrap();
+    let count = async |turn: &OpenTurn, now| {
+        it_is(&home, now);
+        store.count_of_app(turn, 2, now).await.unwrap()
+    };
     for (received, now) in [(NOW, NOW), (NOW, NOW + 5), (NOW + 1, NOW + 6), (NOW, NOW + 7)] {
         one.received_at_ms = received;
         assert_eq!(count(&one, now).await, None, "{received}");

@@ -29,6 +29,7 @@ async fn an_hour_is_counted_by_person_and_by_conversation() {
     let [one, other] =
         [turn(&store, "slack:dm:U1", "Ev1").await.session, turn(&store, "slack:dm:U2", "Ev2").await.session];
     let count = async |store: &Store, kind, user: &str, session, now| {
+        it_is(&home, now);
         store.count_asked(asking(kind, user, session), 2, now).await.unwrap()
     };
     for at in [NOW, NOW + 1] {
@@ -53,7 +54,10 @@ async fn what_was_asked_before_the_clock_went_back_counts_no_more() {
     let home = home();
     let store = open(&home);
     let session = turn(&store, "slack:dm:U1", "Ev1").await.session;
-    let count = async |now| store.count_asked(asking(Kind::Escalate, "U1", session), 1, now).await.unwrap();
+    let count = async |now| {
+        it_is(&home, now);
+        store.count_asked(asking(Kind::Escalate, "U1", session), 1, now).await.unwrap()
+    };
     assert_eq!(count(NOW).await, None);
     assert_eq!(count(NOW - HOUR).await, Some(Bound::Person), "two clocks may differ");
     assert_eq!(count(NOW - HOUR - 1).await, None);

@@ -37,7 +37,7 @@ async fn a_backup_made_while_turns_go_on_brings_a_lost_store_back() {
     let store = open(&home);
     assert_eq!(live_texts(&store, "slack:dm:U1").await.len(), 2);
     assert!(
-        matches!(store.begin(inbox, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Ask(_)),
+        matches!(store.begin(inbox, None, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Ask(_)),
         "what was unfinished goes on"
     );
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());

@@ -232,7 +232,7 @@ async fn to_ask_again_concerns_nothing_that_is_under_way() {
     let again = store.again(("U1", false), &MessageRef::new("D1", at(1)), reaction("wish"), NOW).await.unwrap();
     let RegenerateOutcome::Taken(again) = again else { panic!("{again:?}") };
     // A question that the turn under way answers along leaves that turn's window unchanged.
-    assert!(matches!(store.begin(again.inbox, Hold::Along, NOW).await, Ok(BeginOutcome::Ask(_))));
+    assert!(matches!(store.begin(again.inbox, None, Hold::Along, NOW).await, Ok(BeginOutcome::Ask(_))));
     let recorded = Recorded { revision: begun.live.revision, ..recorded("two", "b") };
     store.record(begun.turn, recorded, NOW).await.unwrap();
     assert_eq!(live_texts(&store, KEY).await, ["one", "a", "two", "b"]);

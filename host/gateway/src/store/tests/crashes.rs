@@ -19,7 +19,9 @@ async fn what_may_be_shown_at_once_is_remembered_as_the_turn_begins() {
     let home = home();
     for (event_id, hold, placeholder) in [("Ev1", Hold::Showing, true), ("Ev2", Hold::Alone, false)] {
         let inbox = accept(&open(&home), &format!("slack:dm:{event_id}"), event_id).await;
-        let BeginOutcome::Ask(first) = open(&home).begin(inbox, hold, NOW).await.unwrap() else { panic!("it is open") };
+        let BeginOutcome::Ask(first) = open(&home).begin(inbox, None, hold, NOW).await.unwrap() else {
+            panic!("it is open")
+        };
         assert_eq!((first.may_place, first.begun_with.is_any()), (placeholder, false), "{hold:?}");
         let again = ask(&open(&home), inbox).await;
         assert_eq!((again.resumed, again.may_place), (true, placeholder), "{hold:?}");
@@ -59,7 +61,7 @@ async fn every_step_survives() {
     let parts = ["one", "two", "three"].map(Outgoing::reply).into();
     let answer = Recorded { parts, ..recorded("q", "onetwothree") };
     open(&home).record(first.turn, answer, NOW + 5).await.unwrap();
-    let BeginOutcome::Deliver(answered) = open(&home).begin(inbox, Hold::Alone, NOW).await.unwrap() else {
+    let BeginOutcome::Deliver(answered) = open(&home).begin(inbox, None, Hold::Alone, NOW).await.unwrap() else {
         panic!("it has an answer")
     };
     assert_eq!(answered.turn, first.turn);
@@ -73,14 +75,14 @@ async fn every_step_survives() {
     );
 
     open(&home).part_sent(first.turn, sent(0, Some("17.1")), vec![], NOW + 6).await.unwrap();
-    let BeginOutcome::Deliver(rest) = open(&home).begin(inbox, Hold::Alone, NOW).await.unwrap() else {
+    let BeginOutcome::Deliver(rest) = open(&home).begin(inbox, None, Hold::Alone, NOW).await.unwrap() else {
         panic!("it has an answer")
     };
     assert_eq!(rest.parts.iter().map(|part| part.number).collect::<Vec<_>>(), [1, 2]);
 
     let sent = vec![sent(1, Some("17.2")), sent(2, Some("17.3"))];
     open(&home).finish(first.turn, sent, vec![], NOW + 7).await.unwrap();
-    assert!(matches!(open(&home).begin(inbox, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Done));
+    assert!(matches!(open(&home).begin(inbox, None, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Done));
     assert_eq!(open(&home).open_work().await.unwrap(), OpenWork::default());
     assert_eq!(number(&home, "SELECT count(*) FROM session WHERE lease_owner IS NOT NULL"), 0);
     assert_eq!(number(&home, "SELECT count(*) FROM message"), 4);
@@ -93,7 +95,7 @@ async fn every_step_survives() {
 async fn a_placeholder_is_known_after_the_next_step_though_nobody_waited_for_it() {
     let home = home();
     let store = open(&home);
-    let placeholder = async |inbox| match store.begin(inbox, Hold::Alone, NOW).await.unwrap() {
+    let placeholder = async |inbox| match store.begin(inbox, None, Hold::Alone, NOW).await.unwrap() {
         BeginOutcome::Ask(open) => open.placeholder,
         BeginOutcome::Deliver(answered) => answered.placeholder,
         other => panic!("expected a turn, got {other:?}"),
@@ -129,7 +131,7 @@ async fn a_question_that_needs_no_answer_ends_too() {
     let inbox = accept(&store, KEY, "Ev1").await;
     let open = ask(&store, inbox).await;
     store.finish(open.turn, vec![], vec![], NOW).await.unwrap();
-    assert!(matches!(store.begin(inbox, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Done));
+    assert!(matches!(store.begin(inbox, None, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Done));
     assert_eq!(store.session(&KEY.parse().unwrap()).await.unwrap().turns, 0);
 }
 
@@ -204,7 +206,7 @@ fn what_was_promised_survives_kill_9() {
                 .query_row("SELECT event_id FROM inbox WHERE id = ?1", [inbox.0], |row| row.get::<_, String>(0))
                 .unwrap();
             assert_eq!(store.accept(&inbound(KEY, &event_id), NOW).await.unwrap(), None, "{event_id} was lost");
-            match store.begin(*inbox, Hold::Alone, NOW).await.unwrap() {
+            match store.begin(*inbox, None, Hold::Alone, NOW).await.unwrap() {
                 BeginOutcome::Ask(_) => assert!(!answered.contains(inbox), "the answer to {event_id} was lost"),
                 BeginOutcome::Deliver(_) => assert!(!delivered.contains(inbox), "{event_id} would be answered twice"),
                 BeginOutcome::Done => {}

@@ -51,7 +51,7 @@ async fn scrambled_pages_are_known_as_damage_by_whoever_needs_them_and_others_go
         for n in 0..CONVERSATIONS {
             let outcome = async {
                 let new = store.accept(&inbound(&key(n), &format!("Ev{seed}-{n}")), NOW).await?;
-                store.begin(new.expect("a new message"), Hold::Alone, NOW).await
+                store.begin(new.expect("a new message"), None, Hold::Alone, NOW).await
             };
             match outcome.await {
                 Ok(begun) => went_on += usize::from(matches!(begun, BeginOutcome::Ask(_))),
@@ -99,7 +99,7 @@ async fn a_panic_of_one_operation_is_its_own() {
         let panicked = store.read(|_| -> Result<(), Fault> { panic!("boom {}", 2) }).await.unwrap_err();
         assert_eq!(panicked, StoreError::Panicked { message: "boom 2".into() });
     }
-    assert!(matches!(store.begin(inbox, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Ask(_)));
+    assert!(matches!(store.begin(inbox, None, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Ask(_)));
     assert_eq!(store.sessions().await.unwrap().len(), 1);
 }
 

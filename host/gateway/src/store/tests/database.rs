@@ -6,14 +6,21 @@ use pmk_stand_ins::patience::until;
 
 use super::{
     hosts::{answer, at_work, nothing_is_heard, two},
-    on_postgres::{Home, asked, number, open},
+    on_postgres::{
+        Home, asked,
+        events::{event, waiting},
+        number, open,
+    },
     *,
 };
-use crate::store::{
-    database::{OpenMode, bring_up_to_date},
-    error::Fault,
-    schema::{Known, OURS},
-    sql::params,
+use crate::{
+    ledger::{LedgerQueue, Line},
+    store::{
+        database::{OpenMode, bring_up_to_date},
+        error::Fault,
+        schema::{Known, OURS},
+        sql::params,
+    },
 };
 
 const KEY: &str = "slack:dm:U1";
@@ -122,6 +129,25 @@ async fn a_statement_that_fails_unseen_fails_the_commit() {
     assert_eq!(number(&one, "SELECT count(*) FROM told"), 0, "PostgreSQL says COMMIT to nothing");
 }
 
+/// Regression: an event whose commit was done, but lost its answer, was in the ledger twice.
+#[tokio::test]
+async fn an_event_whose_commit_lost_only_its_answer_was_stored_again() {
+    let Some([one, _]) = two() else { return };
+    let store = open(&one);
+    store.note(event("x"));
+    let stored = waiting(&store, |store| {
+        store.note_again().unwrap();
+        store.waiting(0, 10).unwrap().remove(0)
+    });
+    let stored = stored.await;
+    let stored = Line { at_ms: number(&one, "SELECT at FROM event"), file: stored.file, text: stored.text };
+    let later = Line { at_ms: stored.at_ms + 1, ..stored.clone() };
+    store.shared.noting.unstored.lock().unwrap().extend([stored, later]);
+    waiting(&store, |store| store.note_again().unwrap()).await;
+    assert_eq!(number(&one, "SELECT count(*) FROM event"), 2);
+    assert!(!store.has_unstored());
+}
+
 #[tokio::test]
 async fn a_database_that_is_none_of_ours_or_newer_is_refused_and_stays_as_it_was() {
     let Some([one, other]) = two() else { return };
@@ -177,7 +203,7 @@ async fn a_sign_that_postgresql_cannot_hold_in_a_text_is_shown_as_one_that_is_mi
     let inbox = accept(&store, KEY, "Ev1").await;
     let turn = ask(&store, inbox).await.turn;
     store.record(turn, recorded("q\0", "a\0b"), NOW).await.unwrap();
-    let BeginOutcome::Deliver(answered) = store.begin(inbox, Hold::Alone, NOW).await.unwrap() else {
+    let BeginOutcome::Deliver(answered) = store.begin(inbox, None, Hold::Alone, NOW).await.unwrap() else {
         panic!("it is answered")
     };
     assert_eq!(answered.parts[0].outgoing.speech.text, "a\u{fffd}b");

@@ -2,7 +2,7 @@
 
 mod apps;
 pub(super) mod archives;
-mod asking;
+pub(super) mod asking;
 mod atom_files;
 mod calibrations;
 mod cases;

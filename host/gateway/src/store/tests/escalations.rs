@@ -129,7 +129,7 @@ async fn where_a_message_goes_survives_a_crash() {
     let parts = vec![Outgoing::reply("answer"), elsewhere.clone()];
     store.record(asked.turn, Recorded { parts, ..recorded("q", "a") }, NOW).await.unwrap();
     drop(store);
-    let BeginOutcome::Deliver(answered) = open(&home).begin(inbox, Hold::Alone, NOW).await.unwrap() else {
+    let BeginOutcome::Deliver(answered) = open(&home).begin(inbox, None, Hold::Alone, NOW).await.unwrap() else {
         panic!("it has an answer")
     };
     assert_eq!(answered.parts[0].outgoing, Outgoing::reply("answer"));

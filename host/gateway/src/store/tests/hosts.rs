@@ -4,9 +4,14 @@
 use std::time::Duration;
 
 use super::{
-    on_postgres::{Home, asked, home, it_is, number, open},
+    on_postgres::{Home, asked, asking::asking, home, it_is, number, open},
     *,
 };
+use crate::{
+    directive::Kind,
+    store::{Bound, error::Fault, sql::Connection},
+};
+
 const KEY: &str = "slack:dm:U1";
 
 /// Homes of two machines on one database; `None` where tests are to run without PostgreSQL, which the server helper
@@ -64,7 +69,7 @@ async fn a_host_that_was_stopped_for_longer_than_its_lease_writes_nothing_once_a
     let (host, _other_lock) = at_work(&other).await;
     let inbox = accept(&stopped, KEY, "Ev1").await;
     let turn = ask(&stopped, inbox).await.turn;
-    assert!(matches!(host.begin(inbox, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Elsewhere));
+    assert!(matches!(host.begin(inbox, None, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Elsewhere));
     host.look_after_hosts().await.unwrap();
     assert_eq!(host.hosts_at_work()(), 2);
     falls_silent(&one);
@@ -204,6 +209,26 @@ async fn hosts_whose_clocks_differ_by_an_hour_told_somebody_twice_an_hour() {
 }
 
 #[tokio::test]
+async fn hosts_whose_clocks_differ_by_more_than_an_hour_deleted_each_others_counts() {
+    let Some([one, other]) = two() else { return };
+    let (first, _lock) = at_work(&one).await;
+    let (second, _other_lock) = at_work(&other).await;
+    let mut turn = ask(&first, accept(&first, KEY, "Ev1").await).await;
+    let (now, ahead) = (number(&one, "SELECT pmk_now()"), 61 * 60 * 1_000);
+    let asking = || asking(Kind::Escalate, "U1", turn.session);
+    assert_eq!(first.count_asked(asking(), 2, now).await.unwrap(), None);
+    assert_eq!(second.count_asked(asking(), 2, now + ahead).await.unwrap(), None);
+    assert_eq!(first.count_asked(asking(), 2, now).await.unwrap(), Some(Bound::Person));
+    // Questions of apps are received by either clock.
+    for (store, by) in [(&first, now - ahead), (&second, now + ahead)] {
+        turn.received_at_ms = by;
+        assert_eq!(store.count_of_app(&turn, 2, by).await.unwrap(), None);
+    }
+    turn.received_at_ms = now;
+    assert_eq!(first.count_of_app(&turn, 2, now).await.unwrap(), Some(Bound::Person));
+}
+
+#[tokio::test]
 async fn a_command_that_died_on_a_machine_whose_clock_is_ahead_kept_its_conversation_for_an_hour() {
     let Some([one, other]) = two() else { return };
     let (host, _lock) = at_work(&one).await;
@@ -212,9 +237,53 @@ async fn a_command_that_died_on_a_machine_whose_clock_is_ahead_kept_its_conversa
     let now = number(&one, "SELECT pmk_now()");
     let command = Store::open_existing(&other).unwrap();
     let _lost = command.lease(&KEY.parse().unwrap(), "test", Duration::ZERO, now + hour).await.unwrap();
-    assert!(matches!(host.begin(inbox, Hold::Alone, now + hour).await.unwrap(), BeginOutcome::Busy));
+    assert!(matches!(host.begin(inbox, None, Hold::Alone, now + hour).await.unwrap(), BeginOutcome::Busy));
     it_is(&one, now + lasts + 10_000);
-    assert!(matches!(host.begin(inbox, Hold::Alone, now).await.unwrap(), BeginOutcome::Ask(_)));
+    assert!(matches!(host.begin(inbox, None, Hold::Alone, now).await.unwrap(), BeginOutcome::Ask(_)));
+}
+
+/// Regression: after a failover, who still had the number of a lost message answered another conversation's in its place.
+#[tokio::test]
+async fn a_number_that_a_database_gave_again_was_begun_in_the_conversation_that_had_lost_it() {
+    let Some([one, other]) = two() else { return };
+    let (first, _lock) = at_work(&one).await;
+    let (second, _other_lock) = at_work(&other).await;
+    let lost = accept(&first, KEY, "Ev1").await;
+    let forget = format!(
+        "DELETE FROM inbox; DELETE FROM seen; SELECT setval(pg_get_serial_sequence('inbox', 'id'), {lost}, false)",
+    );
+    asked(&one, |conn| conn.execute_batch(&forget).unwrap());
+    let theirs = accept(&second, "slack:dm:U2", "Ev2").await;
+    assert_eq!(theirs, lost, "it has the same number");
+    let of = |key: &str| key.parse::<pmk_core::SessionKey>().unwrap();
+    let begun = first.begin(lost, Some(&of(KEY)), Hold::Alone, NOW).await.unwrap();
+    assert!(matches!(begun, BeginOutcome::Done));
+    assert_eq!(number(&one, "SELECT count(*) FROM turn"), 0);
+    let begun = second.begin(theirs, Some(&of("slack:dm:U2")), Hold::Alone, NOW).await.unwrap();
+    assert!(matches!(begun, BeginOutcome::Ask(_)));
+}
+
+/// Regression: after a failover, an answer that was lost counted as delivered by what was remembered of it.
+#[tokio::test]
+async fn an_answer_that_a_failed_over_database_had_lost_was_finished_from_memory() {
+    let Some([one, _]) = two() else { return };
+    let (host, _lock) = at_work(&one).await;
+    let turn = ask(&host, accept(&host, KEY, "Ev1").await).await.turn;
+    host.record(turn, recorded("q", "a"), NOW).await.unwrap();
+    asked(&one, |conn| conn.execute("DELETE FROM outbox", []).unwrap());
+    let before = host.returns();
+    let torn = |conn: &Connection| -> Result<(), Fault> {
+        Ok(conn.query_row("SELECT pg_terminate_backend(pg_backend_pid())", [], |_| Ok(()))?)
+    };
+    host.write(torn).await.unwrap_err();
+    let started = std::time::Instant::now();
+    while let Err(error) = host.commit_something().await {
+        assert!(error.is_passing() && started.elapsed() < Duration::from_secs(20), "{error}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(host.returns() > before);
+    let refused = host.finish(turn, vec![sent(0, None)], vec![], NOW).await.unwrap_err();
+    assert!(matches!(refused, StoreError::WrongState { why: "has no such part to send", .. }), "{refused}");
 }
 
 #[tokio::test]
@@ -225,17 +294,17 @@ async fn one_conversation_is_worked_on_by_one_host_at_a_time() {
     let earlier = accept(&first, KEY, "Ev1").await;
     let turn = ask(&first, earlier).await.turn;
     let later = accept(&second, KEY, "Ev2").await;
-    assert!(matches!(second.begin(later, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Elsewhere));
+    assert!(matches!(second.begin(later, None, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Elsewhere));
     let elsewhere = accept(&second, "slack:dm:U2", "Ev3").await;
     answer(&second, elsewhere).await;
     first.record(turn, recorded("q", "a"), NOW).await.unwrap();
     assert!(
-        matches!(second.begin(later, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Elsewhere),
+        matches!(second.begin(later, None, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Elsewhere),
         "it is not delivered"
     );
     first.finish(turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     answer(&second, later).await;
-    assert!(matches!(first.begin(later, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Done));
+    assert!(matches!(first.begin(later, None, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Done));
 }
 
 #[tokio::test]
@@ -247,13 +316,13 @@ async fn questions_of_a_conversation_are_begun_in_their_order_whichever_hosts_ha
     let later = second.accept(&written("Ev2", "1700000002.000100"), NOW).await.unwrap().unwrap();
     let earlier = first.accept(&written("Ev1", "1700000001.000100"), NOW).await.unwrap().unwrap();
     assert!(
-        matches!(second.begin(later, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Elsewhere),
+        matches!(second.begin(later, None, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Elsewhere),
         "there is an earlier one"
     );
     let open = second.open_in(&KEY.parse().unwrap()).await.unwrap();
     assert_eq!(open.iter().map(|pending| pending.inbox).collect::<Vec<_>>(), [earlier, later]);
     answer(&second, earlier).await;
-    assert!(matches!(first.begin(earlier, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Done));
+    assert!(matches!(first.begin(earlier, None, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Done));
     answer(&second, later).await;
 }
 
@@ -310,9 +379,11 @@ async fn a_conversation_is_not_free_while_a_turn_is_under_way_that_has_taken_oth
     let (second, _other_lock) = at_work(&other).await;
     let (inbox, along) = (accept(&first, KEY, "Ev1").await, accept(&second, KEY, "Ev2").await);
     let turn = ask(&first, inbox).await.turn;
-    let BeginOutcome::Ask(taken) = first.begin(along, Hold::Along, NOW).await.unwrap() else { panic!("it is open") };
+    let BeginOutcome::Ask(taken) = first.begin(along, None, Hold::Along, NOW).await.unwrap() else {
+        panic!("it is open")
+    };
     first.finish(taken.turn, vec![], vec![], NOW).await.unwrap();
-    assert!(matches!(second.begin(inbox, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Elsewhere));
+    assert!(matches!(second.begin(inbox, None, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Elsewhere));
     first.record(turn, recorded("q", "a"), NOW).await.unwrap();
     first.finish(turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     let next = accept(&second, KEY, "Ev3").await;
@@ -329,7 +400,7 @@ async fn what_another_host_has_begun_anew_is_recorded_by_nobody_else() {
     asked(&one, |conn| conn.execute("UPDATE session SET lease_owner = NULL", []).unwrap());
     ask(&second, inbox).await;
     assert!(matches!(first.record(turn, recorded("q", "a"), NOW).await, Err(StoreError::Changed)));
-    assert!(matches!(first.begin(inbox, Hold::Along, NOW).await.unwrap(), BeginOutcome::Elsewhere));
+    assert!(matches!(first.begin(inbox, None, Hold::Along, NOW).await.unwrap(), BeginOutcome::Elsewhere));
     second.record(turn, recorded("q", "a"), NOW).await.unwrap();
     second.finish(turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
 }
@@ -349,7 +420,7 @@ async fn who_is_about_to_leave_hands_on_what_it_has_not_begun_and_what_one_does_
     assert_eq!((open_at(&first).await, open_at(&second).await), (vec![begun], vec![waits]));
     answer(&second, waits).await;
     // It finishes what it has begun.
-    assert!(matches!(second.begin(begun, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Elsewhere));
+    assert!(matches!(second.begin(begun, None, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Elsewhere));
     first.record(turn, recorded("q", "a"), NOW).await.unwrap();
     first.finish(turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     // Without another host it keeps what it has.
@@ -406,7 +477,7 @@ async fn who_sets_a_question_aside_does_not_free_the_conversation_that_another_h
     let turn = ask(&first, inbox).await.turn;
     second.park(aside, "it cannot be read", vec![], NOW).await.unwrap();
     let next = accept(&second, KEY, "Ev3").await;
-    assert!(matches!(second.begin(next, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Elsewhere));
+    assert!(matches!(second.begin(next, None, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Elsewhere));
     first.record(turn, recorded("q", "a"), NOW).await.unwrap();
     first.finish(turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     answer(&second, next).await;

@@ -132,7 +132,7 @@ async fn the_turns_of_one_commit_write_the_index_of_words_out_once() {
         // A new person, a known one, and every step of a turn, beside one that is recorded.
         waiting.push(spawn_accept(&store, 10 + n));
         let (asking, recording) = (store.clone(), store.clone());
-        waiting.push(tokio::spawn(async move { asking.begin(next, Hold::Alone, NOW).await.map(|_| None) }));
+        waiting.push(tokio::spawn(async move { asking.begin(next, None, Hold::Alone, NOW).await.map(|_| None) }));
         waiting.push(tokio::spawn(async move {
             recording.placed(turn, "1.1").await?;
             Ok(None)
@@ -174,7 +174,7 @@ async fn a_run_that_starts_voids_every_lease() {
     let lost = before.lease(&key, "test", std::time::Duration::ZERO, NOW).await.unwrap();
     let lock = HomeLock::take(home.path()).unwrap();
     let run = open(&home);
-    assert!(matches!(run.begin(inbox, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Busy));
+    assert!(matches!(run.begin(inbox, None, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Busy));
     run.take_over(&lock).await.unwrap();
     ask(&run, inbox).await;
     assert_eq!(before.release(lost).await, Err(StoreError::LeaseLost { key: key.clone() }));

@@ -45,7 +45,8 @@ async fn what_was_finished_along_with_a_turn_released_its_conversation() {
     let home = home();
     let lock = HomeLock::take(home.path()).unwrap();
     let (run, turn, command) = a_turn_under_way(&home, &lock).await;
-    let BeginOutcome::Ask(along) = run.begin(accept(&run, KEY, "Ev2").await, Hold::Along, NOW).await.unwrap() else {
+    let BeginOutcome::Ask(along) = run.begin(accept(&run, KEY, "Ev2").await, None, Hold::Along, NOW).await.unwrap()
+    else {
         panic!("it may begin")
     };
     run.record(along.turn, recorded("/pmk help", "help"), NOW).await.unwrap();
@@ -92,7 +93,7 @@ async fn a_command_keeps_a_run_waiting_until_it_is_done() {
     let inbox = accept(&run, KEY, "Ev1").await;
     let command = beside(&home);
     let lease = command.lease(&key(), "test", Duration::ZERO, NOW).await.unwrap();
-    assert!(matches!(run.begin(inbox, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Busy));
+    assert!(matches!(run.begin(inbox, None, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Busy));
     assert!(beside(&home).lease(&key(), "test", Duration::ZERO, NOW).await.is_err());
     command.release(lease).await.unwrap();
     ask(&run, inbox).await;
@@ -108,9 +109,9 @@ async fn a_command_that_died_keeps_a_run_waiting_for_as_long_as_its_lease() {
     let end = NOW + LEASE_FOR.as_millis() as i64;
     // The wait itself took at most some milliseconds.
     it_is(&home, end - 1);
-    assert!(matches!(run.begin(inbox, Hold::Alone, end - 1).await.unwrap(), BeginOutcome::Busy));
+    assert!(matches!(run.begin(inbox, None, Hold::Alone, end - 1).await.unwrap(), BeginOutcome::Busy));
     it_is(&home, end + 1_000);
-    assert!(matches!(run.begin(inbox, Hold::Alone, end + 1_000).await.unwrap(), BeginOutcome::Ask(_)));
+    assert!(matches!(run.begin(inbox, None, Hold::Alone, end + 1_000).await.unwrap(), BeginOutcome::Ask(_)));
     assert_eq!(beside(&home).release(lost).await, Err(StoreError::LeaseLost { key: key() }));
 }
 
@@ -125,7 +126,7 @@ async fn a_command_that_died_before_the_clock_was_set_back_keeps_nobody_waiting(
     it_is(&home, NOW);
     let _lost = beside(&home).lease(&key(), "another", Duration::ZERO, NOW).await.unwrap();
     it_is(&home, NOW - 3_600_000);
-    assert!(matches!(run.begin(inbox, Hold::Alone, NOW - 3_600_000).await.unwrap(), BeginOutcome::Ask(_)));
+    assert!(matches!(run.begin(inbox, None, Hold::Alone, NOW - 3_600_000).await.unwrap(), BeginOutcome::Ask(_)));
 }
 
 #[tokio::test]

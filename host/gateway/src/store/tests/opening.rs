@@ -84,7 +84,7 @@ async fn a_damaged_message_is_named_and_others_are_served() {
     conn.execute_batch("DROP TRIGGER message_is_never_rewritten; UPDATE message SET blocks = '[{' WHERE id = 1")
         .unwrap();
     let inbox = accept(&store, "slack:dm:U1", "Ev3").await;
-    let error = store.begin(inbox, Hold::Alone, NOW).await.unwrap_err();
+    let error = store.begin(inbox, None, Hold::Alone, NOW).await.unwrap_err();
     assert!(error.to_string().contains("is damaged: message 1 cannot be read"), "{error}");
     assert_one_clear_line(&error, &home);
     turn(&store, "slack:dm:U2", "Ev4").await;
@@ -134,7 +134,7 @@ async fn a_full_disk_is_said_and_outlived() {
     assert_eq!(store.away(), None);
     // The stored data can be read, and nothing of the failed operation is stored.
     assert_eq!(live_texts(&store, "slack:dm:U1").await.len(), 2);
-    assert!(matches!(store.begin(inbox, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Ask(_)));
+    assert!(matches!(store.begin(inbox, None, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Ask(_)));
 
     limit_pages(&store, 1_000_000).await;
     store.record(turn, recorded("q", &long), NOW).await.unwrap();

@@ -52,7 +52,7 @@ impl Together<'_> {
 
     async fn begin(&self, inbox: InboxId) -> JoinHandle<Result<BeginOutcome, StoreError>> {
         let store = self.store.clone();
-        self.queue(async move { store.begin(inbox, Hold::Alone, NOW).await }).await
+        self.queue(async move { store.begin(inbox, None, Hold::Alone, NOW).await }).await
     }
 
     async fn record(&self, turn: TurnId, recorded: Recorded) -> JoinHandle<Result<(), StoreError>> {

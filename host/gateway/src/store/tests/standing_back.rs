@@ -37,7 +37,7 @@ async fn whoever_stands_back_from_conversations_sees_at_one_look_which_of_them_a
     turn(&first, keys[2], "Ev3").await;
     let leased = accept(&first, keys[3], "Ev4").await;
     let _lease = first.lease(&all[3], "sessions reset", Duration::ZERO, NOW).await.unwrap();
-    assert!(matches!(second.begin(leased, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Busy));
+    assert!(matches!(second.begin(leased, None, Hold::Alone, NOW).await.unwrap(), BeginOutcome::Busy));
     // The last conversation does not exist, so nobody works on it.
     let [one, two, three, four, five] = keys;
     assert_eq!(free(&first).await, are(&[(one, false), (three, false), (four, false), (five, false)]));
@@ -100,7 +100,7 @@ async fn answer_all(store: &Store, taken: &Mutex<HashSet<SessionId>>, questions:
     };
     while store.read(answered).await.unwrap() < questions as i64 {
         for inbox in store.read(open).await.unwrap() {
-            let BeginOutcome::Ask(turn) = store.begin(InboxId(inbox), Hold::Alone, NOW).await.unwrap() else {
+            let BeginOutcome::Ask(turn) = store.begin(InboxId(inbox), None, Hold::Alone, NOW).await.unwrap() else {
                 continue;
             };
             assert!(taken.lock().unwrap().insert(turn.session), "two hosts are at work in one conversation");

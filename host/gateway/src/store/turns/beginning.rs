@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pmk_core::Place;
+use pmk_core::{Place, SessionKey};
 
 use super::delivering::{FIRST_SENT, unsent_parts};
 use crate::{
@@ -95,18 +95,25 @@ pub(in crate::store) const START: &str =
 impl Store {
     /// Begins a question's turn, or continues it after a crash, and leases the conversation to this `run` until
     /// [`finish`](Store::finish). `hold` says whether another turn is under way there, and whether a placeholder may
-    /// be shown at once.
+    /// be shown at once. `of` is the conversation that it is expected in: a number that a database has lost, as in a
+    /// failover, it gives to another message.
     ///
     /// Calling it again for a turn under way is harmless. The caller ensures that only one turn of a conversation
     /// is under way at a time.
     ///
     /// # Errors
     /// The store cannot be used, or contains something that cannot be read.
-    pub async fn begin(&self, inbox: InboxId, hold: Hold, now_ms: i64) -> Result<BeginOutcome, StoreError> {
-        let (owner, windows) = (self.owner(), self.windows());
+    pub async fn begin(
+        &self,
+        inbox: InboxId,
+        of: Option<&SessionKey>,
+        hold: Hold,
+        now_ms: i64,
+    ) -> Result<BeginOutcome, StoreError> {
+        let (owner, windows, of) = (self.owner(), self.windows(), of.cloned());
         let work = move |conn: &Connection| {
             conn.has_moved(|| Invalidation::Shown(inbox.0));
-            let (begun, glimpse) = begin(conn, inbox, hold, &owner, now_ms)?;
+            let (begun, glimpse) = begin(conn, (inbox, of.as_ref()), hold, &owner, now_ms)?;
             let known = match &begun {
                 BeginOutcome::Ask(open) => find_window(conn, &windows, open)?,
                 _ => (None, None),
@@ -194,7 +201,7 @@ impl<'r> Question<'r> {
 /// Does all of `begin` except for the entries of the live window, which were requested with it.
 fn begin<'c>(
     conn: &'c Connection,
-    inbox: InboxId,
+    (inbox, of): (InboxId, Option<&SessionKey>),
     hold: Hold,
     owner: &str,
     now_ms: i64,
@@ -207,6 +214,9 @@ fn begin<'c>(
         ValueRef::Null => return Ok((BeginOutcome::Done, live)),
         message => codec::from_json(message, &format!("question {inbox}"))?,
     };
+    if of.is_some_and(|of| *of != inbound.key) {
+        return Ok((BeginOutcome::Done, live));
+    }
     if lease::keeps_out_a_run(conn, row.get(Column::LeaseUntil)?, now_ms)? {
         return Ok((BeginOutcome::Busy, live));
     }
@@ -217,7 +227,7 @@ fn begin<'c>(
     if conn.has_moved(|| Invalidation::Conversation(session.0)) {
         // In the same transaction an older question was stored, or the previous turn was answered or has finished:
         // another host may be next, and the window has changed.
-        return begin(conn, inbox, hold, owner, now_ms);
+        return begin(conn, (inbox, of), hold, owner, now_ms);
     }
     let begun = match row.get(Column::AnsweredAt)? {
         Some(answered_at_ms) => {

@@ -123,14 +123,14 @@ impl Store {
         let work = move |conn: &Connection| {
             let wrong = |why| Fault::from(StoreError::WrongState { turn, why });
             let outstanding = match &known {
-                Some(known) => known.clone(),
-                None => {
+                Some(known) if known.returns == conn.returns() => known.clone(),
+                _ => {
                     // An earlier version may have sent some of the parts and kept their text.
                     conn.prepare_cached(EMPTY_PARTS)?.run([turn.0])?;
                     outstanding(conn, turn)?.ok_or_else(|| wrong("is finished"))?
                 }
             };
-            let Outstanding { session, is_over, mut unsent } = outstanding;
+            let Outstanding { session, is_over, mut unsent, .. } = outstanding;
             for Sent { part, id } in &sent {
                 if !unsent.remove(part) {
                     return Err(wrong("has no such part to send"));
@@ -167,7 +167,10 @@ fn outstanding(conn: &Connection, turn: TurnId) -> Result<Option<Outstanding>, F
     let mut found: Option<Outstanding> = None;
     while let Some(row) = rows.next()? {
         let (session, is_over) = (SessionId(row.get(0)?), row.get(1)?);
-        let found = found.get_or_insert_with(|| Outstanding { session, is_over, unsent: HashSet::new() });
+        let found = found.get_or_insert_with(|| {
+            let (unsent, returns) = (HashSet::new(), conn.returns());
+            Outstanding { session, is_over, unsent, returns }
+        });
         found.unsent.extend(row.get::<_, Option<u32>>(2)?);
     }
     Ok(found)

@@ -123,7 +123,8 @@ impl Store {
     /// [`StoreError::WrongState`] when the turn has an answer; [`StoreError::Changed`] when people have changed the
     /// conversation since it was begun.
     pub async fn record(&self, turn: TurnId, mut recorded: Recorded, now_ms: i64) -> Result<(), StoreError> {
-        let texts = self.shared.texts.fresh(&mut recorded.receipts);
+        let returns = self.returns();
+        let texts = self.shared.texts.fresh(&mut recorded.receipts, returns);
         let lines = self.pen(now_ms).lines(&recorded.events);
         let encoded = Encoded::of(&recorded);
         let unsent = (0u32..).zip(&recorded.parts).map(|(number, _)| number).collect();
@@ -200,8 +201,8 @@ impl Store {
             entries.extend(added);
             self.shared.windows.put(place, Arc::new(entries));
         }
-        self.shared.texts.are_stored(texts);
-        self.shared.undelivered.keep(turn, Outstanding { session, is_over: false, unsent });
+        self.shared.texts.are_stored(texts, returns);
+        self.shared.undelivered.keep(turn, Outstanding { session, is_over: false, unsent, returns });
         Ok(())
     }
 
