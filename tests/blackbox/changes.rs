@@ -416,6 +416,20 @@ async fn what_others_do_about_questions_that_wait_leaves_the_turn_under_way_alon
     scene.behaved();
 }
 
+/// Regression: its answer was said to be late by as long as it had not been a question.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_edit_made_a_question_was_said_to_be_answered_late() {
+    let scene = scene(json!({})).await;
+    let gateway = scene.start().await;
+    let talk = scene.slack.talked(Duration::from_secs(3 * 3_600), "C1", "U1", "what do you think?", None);
+    for event in scene.slack.edit(&talk, "<@U0BOT> what do you think?") {
+        taken(&scene, &event).await;
+    }
+    assert_eq!(answers(&scene, "C1", 1).await[0].text, "You said: what do you think?");
+    assert!(gateway.terminate().success());
+    scene.behaved();
+}
+
 /// In a group a mention that an edit adds comes as nothing else: nobody answered it.
 #[tokio::test(flavor = "multi_thread")]
 async fn in_a_group_an_edit_that_adds_the_mention_makes_it_a_question_once() {

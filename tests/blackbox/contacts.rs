@@ -194,6 +194,27 @@ async fn what_a_contact_says_is_no_answer_is_answered_as_their_own_message() {
     assert_eq!(team.slack.messages(CHANNEL).iter().filter(|message| noon(message)).count(), 2);
 }
 
+/// Regression: the time that a contact took to say so was told as a delay.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_contact_said_much_later_is_no_answer_was_said_to_be_answered_late() {
+    let (team, gateway, asked) = waiting(&ENGLISH).await;
+    team.anthropic.when("When is lunch?", Behaviour::answer("At noon."));
+    team.anthropic.when("<reply>\nWhen is lunch?", Behaviour::answer("I would rather write a poem."));
+    let shown = is_asked(&team, &asked, "When is lunch?").await;
+    let messages = team.slack.messages(CHANNEL);
+    let said = messages.iter().find(|message| !message.by_bot && message.text == "When is lunch?").expect("it is there");
+    let (seconds, rest) = said.ts.split_once('.').expect("a time");
+    let earlier = format!("{}.{rest}", seconds.parse::<u64>().expect("seconds") - 3 * 3_600);
+    let db = rusqlite::Connection::open(team.home.path().join("gateway/pmk-host.db")).expect("the store");
+    let sql = "UPDATE proposal SET confirmation = replace(confirmation, ?1, ?2)";
+    assert_eq!(db.execute(sql, [&said.ts, &earlier]).expect("an update"), 1);
+    team.react(CONTACT, &shown, "x").await;
+    let noon = |message: &Message| in_thread(message, &asked) && message.text.ends_with("At noon.");
+    assert_eq!(team.message("answer", noon).await.text, "At noon.");
+    team.behaved();
+    assert!(gateway.terminate().success());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_contact_who_said_no_after_somebody_else_had_answered_read_that_they_are_waited_for() {
     let (team, _gateway, asked) = waiting(&ENGLISH).await;

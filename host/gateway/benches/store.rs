@@ -46,6 +46,7 @@ async fn turn(store: &Store, conversation: usize, number: usize) {
         attached: Attachments::default(),
         if_awaited: false,
         by_app: false,
+        asked_at: None,
         ts: format!("{number:010}.000100"),
     };
     let inbox = store.accept(&inbound, NOW).await.expect("accepts").expect("a new message");
@@ -123,6 +124,7 @@ async fn archive(store: &Store, numbers: &AtomicUsize, messages: usize) {
         attached: Attachments::default(),
         if_awaited: false,
         by_app: false,
+        asked_at: None,
         ts: String::new(),
     };
     let inbox = store.accept(&probe, NOW).await.expect("accepts").expect("a new message");

@@ -373,6 +373,7 @@ mod tests {
             attached: Attachments::default(),
             if_awaited: false,
             by_app: false,
+            asked_at: None,
             ts: format!("{}.000100", NOW / 1_000 - 3_600),
         };
         store.accept(&before, NOW - 3_600_000).await.expect("a store").expect("a new message");

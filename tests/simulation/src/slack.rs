@@ -377,6 +377,7 @@ impl State {
             attached: files::attached(world, number, 0),
             if_awaited: false,
             by_app: false,
+            asked_at: None,
             ts,
         };
         // The gateway may reject it as too long without asking the model.
@@ -423,6 +424,7 @@ impl State {
             attached: Attachments::default(),
             if_awaited: false,
             by_app: false,
+            asked_at: None,
             ts: own_ts,
         };
         let carries = Carried::Question(self.ask(number, inbound, at));

@@ -87,7 +87,7 @@ impl Handler {
 
     /// Takes in the message that results from an edit.
     async fn take_in_edited(&self, edit: &Edit) -> Result<Option<Accepted>, StoreError> {
-        let message = edit.message.clone();
+        let message = Inbound { asked_at: Some(edit.at.clone()), ..edit.message.clone() };
         match edit.manner.clone() {
             // A person who mentions the bot by an edit is followed like anybody else.
             Some(manner) if self.services.people.may_hear(&message.user) => {

@@ -137,7 +137,7 @@ pub fn is_meant(inbound: &Inbound) -> bool {
 }
 
 /// Whether a message is no answer because its author has said so.
-pub(super) fn is_own(inbound: &Inbound) -> bool {
+pub fn is_own(inbound: &Inbound) -> bool {
     inbound.event_id.starts_with(OWN)
 }
 

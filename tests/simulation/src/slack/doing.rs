@@ -190,6 +190,7 @@ impl State {
             attached: Attachments::default(),
             if_awaited: false,
             by_app: false,
+            asked_at: None,
             ts: own_ts,
         };
         let asked = self.ask(number, inbound, at);

@@ -296,6 +296,7 @@ mod tests {
             attached: Attachments::default(),
             if_awaited: false,
             by_app: false,
+            asked_at: None,
             ts: String::new(),
         };
         tokio::runtime::Runtime::new().expect("a runtime").block_on(async {

@@ -111,6 +111,7 @@ pub(super) fn message(
         attached: attached::read(&said.attachments, &said.files, &me.user),
         if_awaited: false,
         by_app: !is_person,
+        asked_at: None,
         ts: said.ts,
     };
     Some((message, manner))
