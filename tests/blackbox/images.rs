@@ -93,6 +93,19 @@ async fn of_what_is_too_large_slacks_smaller_picture_is_shown() {
     scene.behaved();
 }
 
+/// Regression: the image was not read, though it was there already and could be sent.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_whose_smaller_picture_cannot_be_read_is_shown_as_it_is() {
+    let scene = scene(json!({})).await;
+    let _gateway = scene.start().await;
+    let preview = Some(b"<html>not an image</html>".to_vec());
+    let told = scene.answer("what is wrong there?", vec![Upload { preview, ..shot(4_000, 3_000) }]).await;
+    assert!(!told.contains("Not read"), "{told}");
+    assert_eq!(scene.fetched(), ["shot.png", "shot.png (preview)"]);
+    assert_eq!(images(&scene.last()), [png(4_000, 3_000)]);
+    scene.behaved();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_image_whatever_it_is_called_is_not_sent_as_one() {
     let scene = scene(json!({})).await;

@@ -98,7 +98,11 @@ async fn image(services: &Services, file: &File) -> Result<(Image, Vec<u8>), Fil
         Err(why) => *why == FileSkipReason::LargeImage,
     };
     if is_too_large && let Some(address) = file.preview.as_deref() {
-        return picture(&*services.front, address, None, most).await;
+        let preview = picture(&*services.front, address, None, most).await;
+        // A whole image that is larger than need be is still one.
+        if preview.is_ok() || whole.is_err() {
+            return preview;
+        }
     }
     match whole {
         Ok((image, _)) if image.width.max(image.height) > MOST_EDGE_EVER => Err(FileSkipReason::LargeImage),
