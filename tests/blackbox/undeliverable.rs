@@ -268,7 +268,8 @@ async fn an_answer_in_a_direct_message_waits_out(methods: &[&'static str]) {
     scene.behaved();
 }
 
-/// Once, whom their channel kept out never heard that their question was parked.
+/// Once, whom their channel kept out never heard that their question was parked; and then they read
+/// that this was the answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_cannot_be_told_where_they_asked_that_their_question_is_parked_is_told_in_person() {
     let scene = scene().await;
@@ -282,6 +283,7 @@ async fn who_cannot_be_told_where_they_asked_that_their_question_is_parked_is_to
     assert!(scene.slack.await_replies(&dm_channel("U1"), 1, PATIENCE).await, "nobody tells them");
     let told = shown(&scene.slack, &dm_channel("U1"));
     assert!(told[0].contains("> When is the launch?") && told[0].contains("cannot be answered yet"), "{told:#?}");
+    assert!(told[0].starts_with(":incoming_envelope: About what you asked;"), "{told:#?}");
 }
 
 /// Checks that who asked in C1 is told once, in this channel, that their question is parked, where Slack's answer to the

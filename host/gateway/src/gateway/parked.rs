@@ -174,7 +174,7 @@ async fn in_person(services: &Services, parked: &Parked, message: &Inbound, told
                 what,
                 "the person is told by a direct message that the message is parked: its place does not accept the notice"
             );
-            let text = services.messages.in_person(&message.text) + &told.text;
+            let text = services.messages.in_person_notice(&message.text) + &told.text;
             let speech = MessageBody { text, pings: vec![] };
             post(&*services.front, parked, notice(parked, message, &reply_to, &speech)).await
         }

@@ -123,8 +123,17 @@ impl Messages {
     /// Precedes an answer that could not be posted in its channel and is sent as a direct message; quotes the beginning
     /// of the question.
     pub fn in_person(&self, question: &str) -> String {
+        self.about("in-person", question)
+    }
+
+    /// As [`in_person`](Messages::in_person), for a notice that there is no answer yet.
+    pub fn in_person_notice(&self, question: &str) -> String {
+        self.about("in-person-notice", question)
+    }
+
+    fn about(&self, key: &str, question: &str) -> String {
         let quoted = quotation(&shortened(question.trim(), QUOTED_CHARS));
-        format!("{}\n{quoted}\n\n", self.text("in-person", []))
+        format!("{}\n{quoted}\n\n", self.text(key, []))
     }
 
     /// The reply to a message without text.
@@ -224,6 +233,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.message_too_long(9_000, Some(8_000)),
         messages.message_too_long(9_000, None),
         messages.in_person("7 + 7 = ?"),
+        messages.in_person_notice("7 + 7 = ?"),
         messages.cut_short(9_000, &"slack:dm:U1".parse().expect("a key")),
         messages.nothing_to_read(),
         messages.blocked(),

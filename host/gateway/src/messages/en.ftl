@@ -87,6 +87,7 @@ message-too-long = :x: This message is too long: about { $tokens } tokens, and a
 cut-short = :scissors: This answer is too long for a message, and could not be posted as a file. The remaining { $chars } characters are kept; an admin can read them with `pmk-host sessions show { $key } --full`
 message-too-long-by-itself = :x: This message is too long: about { $tokens } tokens; please shorten or split it
 in-person = :incoming_envelope: Slack did not accept this answer where you asked, so here it is.
+in-person-notice = :incoming_envelope: About what you asked; Slack accepts no message there.
 nothing-to-read = :grey_question: I found no text to read in this message
 blocked = this account is on the blocklist; its messages are not answered
 

@@ -71,6 +71,7 @@ message-too-long = :x: 這則訊息太長：約 { $tokens } token，上限 { $li
 cut-short = :scissors: 這個回答太長，一則訊息放不下，也無法以檔案送出。其餘 { $chars } 個字元已保留，管理員可用 `pmk-host sessions show { $key } --full` 查看
 message-too-long-by-itself = :x: 這則訊息太長：約 { $tokens } token，請縮短或分成幾則
 in-person = :incoming_envelope: Slack 不讓我在您提問的地方回答，所以送到這裡。
+in-person-notice = :incoming_envelope: 關於您的提問；Slack 不讓我在那裡發訊息。
 nothing-to-read = :grey_question: 這則訊息沒有文字可讀
 blocked = 這個帳號在封鎖名單上，訊息不會得到回答
 
