@@ -10,7 +10,7 @@ use tokio::{sync::Notify, task::JoinSet};
 use crate::{
     access::authorization::Action,
     chat::{
-        Accepted, Addressing, Change, Choice, Inbound, Invocation, Notice, Press, Reaction, ReplyTo, ThreadMessage,
+        Accepted, Addressing, Change, Choice, Inbound, Invocation, Notice, Press, Reaction, ThreadMessage,
     },
     dispatch::{Arrival, Batch, Dispatcher, TurnFailure, Turns},
     front::{FrontError, Intake},
@@ -179,13 +179,14 @@ impl FrontIntake {
                 true
             }
             VerdictOutcome::Unreadable(text) => {
-                let place = ReplyTo { channel: reaction.message.channel.clone(), thread_ts: None };
-                self.handler.whisper(reaction.user.clone(), place, text);
+                self.handler.whisper_back(reaction, text);
                 true
             }
-            VerdictOutcome::NotTheirs | VerdictOutcome::Taken | VerdictOutcome::Failed | VerdictOutcome::Known(_) => {
+            VerdictOutcome::NotTheirs => {
+                self.handler.whisper_back(reaction, self.handler.services.messages.not_theirs());
                 true
             }
+            VerdictOutcome::Taken | VerdictOutcome::Failed | VerdictOutcome::Known(_) => true,
         })
     }
 }

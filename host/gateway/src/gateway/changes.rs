@@ -186,7 +186,11 @@ impl Handler {
             ReactionCommand::Again => {
                 let unnamed = || format!("{}:{user}:{}", message.ts, self.services.now_ms());
                 let name = event_id.clone().unwrap_or_else(unnamed);
-                Ok(self.again(user, message, RegenerateTrigger::Reaction(name)).await? != RegenerateOutcome::Nothing)
+                let outcome = self.again(user, message, RegenerateTrigger::Reaction(name)).await?;
+                if outcome == RegenerateOutcome::NotTheirs {
+                    self.whisper_back(reaction, self.services.messages.not_theirs_again());
+                }
+                Ok(outcome != RegenerateOutcome::Nothing)
             }
         }
     }
