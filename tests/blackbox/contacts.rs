@@ -52,6 +52,26 @@ async fn a_name_where_slack_has_ids_is_nobody_to_ask() {
     team.behaved();
 }
 
+/// Regression: the question was posted where no contact can read it, and its asker was told that they are asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_asked_in_a_group_message_reached_no_contact_and_waited_for_one() {
+    const GROUP: &str = "G5";
+    let team = Team::new(&ENGLISH, "auto").await;
+    team.anthropic.when("nobody outside this group", Behaviour::answer("Please ask me alone."));
+    let gateway = team.connect().await;
+    team.slack.is_group(GROUP);
+    let talk = team.slack.write(GROUP, ASKER, "among us", None);
+    assert!(team.slack.await_ack(&talk.event_id, PATIENCE).await.is_some());
+    team.slack.mention(GROUP, ASKER, ENGLISH.question, None);
+    let told = |message: &Message| message.by_bot && message.text == "Please ask me alone.";
+    let found = team.slack.await_message(GROUP, PATIENCE, told).await;
+    assert!(found.is_some(), "{:#?}", team.slack.messages(GROUP));
+    assert!(gateway.terminate().success());
+    assert_eq!(team.home.events("escalate.triggered").len(), 0);
+    assert_eq!(team.home.run(&["--json", "escalation", "list"], "").ok().json()["pending"], json!([]));
+    team.behaved();
+}
+
 /// Regression: what the model was told of the answer was exported as the contact's own words.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_gateway_says_of_an_answer_is_nobodys_word_in_a_case() {

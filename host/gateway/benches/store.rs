@@ -46,6 +46,7 @@ async fn turn(store: &Store, conversation: usize, number: usize) {
         attached: Attachments::default(),
         if_awaited: false,
         by_app: false,
+        in_group: false,
         asked_at: None,
         ts: format!("{number:010}.000100"),
     };
@@ -124,6 +125,7 @@ async fn archive(store: &Store, numbers: &AtomicUsize, messages: usize) {
         attached: Attachments::default(),
         if_awaited: false,
         by_app: false,
+        in_group: false,
         asked_at: None,
         ts: String::new(),
     };

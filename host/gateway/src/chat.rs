@@ -39,6 +39,9 @@ pub struct Inbound {
     /// Whether an app has written it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_app: bool,
+    /// Whether it is in a direct message of several people, which nobody can be added to.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_group: bool,
     /// The front's time from which it is a question, if it was written before that: an edit has made it one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<String>,

@@ -377,6 +377,7 @@ impl State {
             attached: files::attached(world, number, 0),
             if_awaited: false,
             by_app: false,
+            in_group: false,
             asked_at: None,
             ts,
         };
@@ -424,6 +425,7 @@ impl State {
             attached: Attachments::default(),
             if_awaited: false,
             by_app: false,
+            in_group: false,
             asked_at: None,
             ts: own_ts,
         };

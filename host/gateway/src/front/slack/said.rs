@@ -53,6 +53,11 @@ impl MessageEvent {
     pub(super) fn is_direct(&self) -> bool {
         self.channel_type.as_deref() == Some("im") || self.channel.starts_with('D')
     }
+
+    /// Returns whether it is in a direct message of several people, as far as the event says.
+    pub(super) fn is_group(&self) -> bool {
+        self.channel_type.as_deref() == Some("mpim")
+    }
 }
 
 /// Returns the message that a person has sent to the bot, and whom it addresses if it is in a thread of a channel; `None`
@@ -65,7 +70,7 @@ pub(super) fn message(
     me: &Identity,
     places: Places,
 ) -> Option<(Inbound, Option<Addressing>)> {
-    let is_direct = said.is_direct();
+    let (is_direct, is_group) = (said.is_direct(), said.is_group());
     let user = said.user.filter(|user| *user != me.user)?;
     if said.bot_id.is_some() && said.bot_id == me.bot {
         return None;
@@ -111,6 +116,7 @@ pub(super) fn message(
         attached: attached::read(&said.attachments, &said.files, &me.user),
         if_awaited: false,
         by_app: !is_person,
+        in_group: is_group,
         asked_at: None,
         ts: said.ts,
     };
