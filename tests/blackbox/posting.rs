@@ -199,6 +199,18 @@ async fn in_a_thread_an_answer_grows_while_it_is_made() {
     assert_eq!(scene.slack.call_count("chat.update"), 0);
 }
 
+/// Regression: Slack was told that the reader is of the bot's workspace.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_answer_to_somebody_of_another_workspace_did_not_grow() {
+    let scene = scene(rules()).await;
+    scene.slack.belongs_to("U1", "T0THEIRS");
+    let _gateway = scene.start().await;
+    let asked = answer_growing(&scene, &paragraphs(30)).await;
+    assert_eq!(seen(&scene, &asked, 1).await, [paragraphs(30)]);
+    let begun = scene.slack.calls("chat.startStream");
+    assert!(begun.len() == 1 && begun[0].body["recipient_team_id"] == "T0THEIRS", "{begun:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_dies_becomes_the_whole_answer() {
     for (method, fault) in [

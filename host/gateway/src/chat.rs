@@ -39,6 +39,9 @@ pub struct Inbound {
     /// Whether an app has written it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_app: bool,
+    /// The workspace of its author, if that is not the bot's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub team: Option<String>,
     /// Whether it is in a direct message of several people, which nobody can be added to.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_group: bool,

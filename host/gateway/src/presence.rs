@@ -373,6 +373,7 @@ mod tests {
             attached: Attachments::default(),
             if_awaited: false,
             by_app: false,
+            team: None,
             in_group: false,
             asked_at: None,
             ts: format!("{}.000100", NOW / 1_000 - 3_600),

@@ -56,6 +56,7 @@ impl Typed {
             attached: Attachments::default(),
             if_awaited: false,
             by_app: false,
+            team: None,
             in_group: false,
             asked_at: None,
             ts: String::new(),

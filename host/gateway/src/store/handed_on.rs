@@ -39,6 +39,7 @@ pub fn handed_on(turn: TurnId, contact: &Inbound, marker: &Marker) -> Option<Inb
         attached: contact.attached.clone(),
         if_awaited: false,
         by_app: false,
+        team: None,
         in_group: false,
         asked_at: None,
         // Its position is that of the question, so that it is looked for after it.

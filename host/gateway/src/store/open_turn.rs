@@ -76,6 +76,7 @@ impl OpenTurn {
             attached: crate::chat::Attachments::default(),
             if_awaited: false,
             by_app: false,
+            team: None,
             in_group: false,
             asked_at: None,
             ts: String::new(),

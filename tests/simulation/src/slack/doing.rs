@@ -190,6 +190,7 @@ impl State {
             attached: Attachments::default(),
             if_awaited: false,
             by_app: false,
+            team: None,
             in_group: false,
             asked_at: None,
             ts: own_ts,

@@ -296,6 +296,7 @@ mod tests {
             attached: Attachments::default(),
             if_awaited: false,
             by_app: false,
+            team: None,
             in_group: false,
             asked_at: None,
             ts: String::new(),

@@ -115,6 +115,7 @@ fn command(user: &str, channel: &str, id: &str, text: &str) -> Result<Invoked, &
         attached: Attachments::default(),
         if_awaited: false,
         by_app: false,
+        team: None,
         in_group: false,
         asked_at: None,
         ts: String::new(),

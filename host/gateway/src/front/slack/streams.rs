@@ -122,6 +122,8 @@ struct Place {
     /// The question.
     after: String,
     user: String,
+    /// The workspace of that user.
+    team: String,
     me: Identity,
 }
 
@@ -186,6 +188,7 @@ impl Streams {
             thread_ts,
             after: question.ts.clone(),
             user: question.user.clone(),
+            team: question.team.clone().unwrap_or_else(|| me.team_id.clone()),
             me: me.clone(),
         };
         let (text, heard) = watch::channel(String::new());
@@ -494,7 +497,7 @@ async fn start(web: &Web, place: &Place, text: &str) -> Result<String, CallFailu
     });
     if !place.channel.starts_with('D') {
         request["recipient_user_id"] = json!(place.user);
-        request["recipient_team_id"] = json!(place.me.team_id);
+        request["recipient_team_id"] = json!(place.team);
     }
     let slot = Slot::of("chat.startStream", Priority::Progress);
     web.write::<_, Started>(&slot, &request).await.map(|started| started.ts)
