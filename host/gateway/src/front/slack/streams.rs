@@ -110,6 +110,8 @@ struct Shown {
     text: String,
     /// Whether something was sent with unknown outcome.
     in_doubt: bool,
+    /// Whether it was noticed and passed on that its reader has stopped it.
+    is_stopped: bool,
     /// Its slot among the concurrent streams, which is released when this is dropped.
     _place: Option<Arc<OwnedSemaphorePermit>>,
 }
@@ -218,7 +220,8 @@ impl Streams {
         Some(Arc::new(Ear { text }))
     }
 
-    /// Completes what was streamed of an answer and returns its message, if there is one.
+    /// Completes what was streamed of an answer and returns its message, if there is one. If its reader has stopped it
+    /// since the last piece, it stays as it is, with this `word` that it was stopped: the turn is over by then.
     ///
     /// # Errors
     /// It may or may not be complete.
@@ -228,6 +231,7 @@ impl Streams {
         part: &Delivery<'_>,
         buttons: &[Button],
         tag: &SlackMessageMetadata,
+        word: &str,
     ) -> Result<Option<String>, CallFailure> {
         let Delivery { event_id, speech, .. } = part;
         let text = speech.text.as_str();
@@ -239,7 +243,8 @@ impl Streams {
             let _ = stop(web, &message, "", &[], None).await;
             return replace(web, &message, text, buttons, tag).await;
         }
-        let Some(Shown { ts: Some(ts), text: streamed, in_doubt, _place }) = self.shown(event_id).await else {
+        let Some(Shown { ts: Some(ts), text: streamed, in_doubt, is_stopped, _place }) = self.shown(event_id).await
+        else {
             return Ok(None);
         };
         let message = here(ts);
@@ -265,6 +270,11 @@ impl Streams {
             Err(failure) if !failure.is_final() => return Err(failure),
             stopped => stopped,
         };
+        // One that was noticed has ended the turn, and the text is what that came to.
+        if !is_stopped && stopped.as_ref().is_err_and(|failure| failure.code() == Some(STOPPED)) {
+            let text = format!("{}\n\n{word}", streamed.trim_end());
+            return replace(web, &message, &text, &[], tag).await;
+        }
         if let Ok(false) = stopped
             && self.wanted.swap(false, Ordering::Relaxed)
         {
@@ -429,7 +439,8 @@ impl Growing {
                 }
                 Err(failure) => {
                     tracing::debug!(%failure, "an answer is no longer streamed");
-                    if failure.code() == Some(STOPPED) {
+                    let is_stopped = failure.code() == Some(STOPPED);
+                    if is_stopped {
                         self.stop();
                     }
                     let is_never_accepted =
@@ -437,7 +448,8 @@ impl Growing {
                     if is_never_accepted && self.wanted.swap(false, Ordering::Relaxed) {
                         tracing::info!(%failure, "Slack does not stream; answers are no longer streamed");
                     }
-                    return Shown { in_doubt: !failure.was_not_made() && !failure.is_final(), ..shown };
+                    let in_doubt = !failure.was_not_made() && !failure.is_final();
+                    return Shown { in_doubt, is_stopped, ..shown };
                 }
             }
         }
