@@ -222,7 +222,8 @@ async fn what_a_contact_said_much_later_is_no_answer_was_said_to_be_answered_lat
     team.anthropic.when("<reply>\nWhen is lunch?", Behaviour::answer("I would rather write a poem."));
     let shown = is_asked(&team, &asked, "When is lunch?").await;
     let messages = team.slack.messages(CHANNEL);
-    let said = messages.iter().find(|message| !message.by_bot && message.text == "When is lunch?").expect("it is there");
+    let said =
+        messages.iter().find(|message| !message.by_bot && message.text == "When is lunch?").expect("it is there");
     let (seconds, rest) = said.ts.split_once('.').expect("a time");
     let earlier = format!("{}.{rest}", seconds.parse::<u64>().expect("seconds") - 3 * 3_600);
     let db = rusqlite::Connection::open(team.home.path().join("gateway/pmk-host.db")).expect("the store");

@@ -9,9 +9,7 @@ use tokio::{sync::Notify, task::JoinSet};
 
 use crate::{
     access::authorization::Action,
-    chat::{
-        Accepted, Addressing, Change, Choice, Inbound, Invocation, Notice, Press, Reaction, ThreadMessage,
-    },
+    chat::{Accepted, Addressing, Change, Choice, Inbound, Invocation, Notice, Press, Reaction, ThreadMessage},
     dispatch::{Arrival, Batch, Dispatcher, TurnFailure, Turns},
     front::{FrontError, Intake},
     ledger::TaggedEvent,
