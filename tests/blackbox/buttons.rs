@@ -274,6 +274,29 @@ async fn a_contact_says_by_a_button_whether_it_was_the_answer() {
     assert_eq!(team.home.events("escalate.absorbed").len(), 1);
 }
 
+/// Regression: by a reaction, nothing happened and nobody was told why.
+#[tokio::test(flavor = "multi_thread")]
+async fn whose_reaction_is_not_theirs_to_give_is_told_as_by_the_button() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let gateway = team.connect().await;
+    let (asked, _) = team.escalate().await;
+    team.reply(CONTACT, &asked);
+    let notice = team.notice(&asked).await;
+    team.react(OTHER_CONTACT, &notice, "white_check_mark").await;
+    assert!(team.slack.await_whispers(OTHER_CONTACT, 1, PATIENCE).await, "a verdict");
+    assert!(team.atom().contains("status: pending"), "{}", team.atom());
+    team.home.await_events("turn.processed", 2);
+    team.slack.react_to(OTHER_CONTACT, &asked, "repeat");
+    assert!(team.slack.await_whispers(OTHER_CONTACT, 2, PATIENCE).await, "once more");
+    let whispers = team.slack.whispers(OTHER_CONTACT);
+    let told: Vec<_> = whispers.iter().map(|whisper| (whisper.channel.as_str(), whisper.text.as_str())).collect();
+    let [(CHANNEL, judged), (CHANNEL, again)] = told[..] else { panic!("{told:?}") };
+    assert!(judged.contains("Only the person named there") && again.contains("Only the person who asked"), "{told:?}");
+    team.behaved();
+    assert!(gateway.terminate().success());
+    assert_eq!(team.home.events("turn.again"), [] as [Value; 0]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_in_somebodys_name_goes_out_by_their_button_only() {
     const FOREIGN: &str = "Could somebody send the payroll to the auditors?";

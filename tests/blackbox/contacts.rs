@@ -52,6 +52,26 @@ async fn a_name_where_slack_has_ids_is_nobody_to_ask() {
     team.behaved();
 }
 
+/// Regression: the question was posted where no contact can read it, and its asker was told that they are asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_asked_in_a_group_message_reached_no_contact_and_waited_for_one() {
+    const GROUP: &str = "G5";
+    let team = Team::new(&ENGLISH, "auto").await;
+    team.anthropic.when("nobody outside this group", Behaviour::answer("Please ask me alone."));
+    let gateway = team.connect().await;
+    team.slack.is_group(GROUP);
+    let talk = team.slack.write(GROUP, ASKER, "among us", None);
+    assert!(team.slack.await_ack(&talk.event_id, PATIENCE).await.is_some());
+    team.slack.mention(GROUP, ASKER, ENGLISH.question, None);
+    let told = |message: &Message| message.by_bot && message.text == "Please ask me alone.";
+    let found = team.slack.await_message(GROUP, PATIENCE, told).await;
+    assert!(found.is_some(), "{:#?}", team.slack.messages(GROUP));
+    assert!(gateway.terminate().success());
+    assert_eq!(team.home.events("escalate.triggered").len(), 0);
+    assert_eq!(team.home.run(&["--json", "escalation", "list"], "").ok().json()["pending"], json!([]));
+    team.behaved();
+}
+
 /// Regression: what the model was told of the answer was exported as the contact's own words.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_gateway_says_of_an_answer_is_nobodys_word_in_a_case() {
@@ -192,6 +212,28 @@ async fn what_a_contact_says_is_no_answer_is_answered_as_their_own_message() {
     team.behaved();
     assert!(gateway.terminate().success());
     assert_eq!(team.slack.messages(CHANNEL).iter().filter(|message| noon(message)).count(), 2);
+}
+
+/// Regression: the time that a contact took to say so was told as a delay.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_contact_said_much_later_is_no_answer_was_said_to_be_answered_late() {
+    let (team, gateway, asked) = waiting(&ENGLISH).await;
+    team.anthropic.when("When is lunch?", Behaviour::answer("At noon."));
+    team.anthropic.when("<reply>\nWhen is lunch?", Behaviour::answer("I would rather write a poem."));
+    let shown = is_asked(&team, &asked, "When is lunch?").await;
+    let messages = team.slack.messages(CHANNEL);
+    let said =
+        messages.iter().find(|message| !message.by_bot && message.text == "When is lunch?").expect("it is there");
+    let (seconds, rest) = said.ts.split_once('.').expect("a time");
+    let earlier = format!("{}.{rest}", seconds.parse::<u64>().expect("seconds") - 3 * 3_600);
+    let db = rusqlite::Connection::open(team.home.path().join("gateway/pmk-host.db")).expect("the store");
+    let sql = "UPDATE proposal SET confirmation = replace(confirmation, ?1, ?2)";
+    assert_eq!(db.execute(sql, [&said.ts, &earlier]).expect("an update"), 1);
+    team.react(CONTACT, &shown, "x").await;
+    let noon = |message: &Message| in_thread(message, &asked) && message.text.ends_with("At noon.");
+    assert_eq!(team.message("answer", noon).await.text, "At noon.");
+    team.behaved();
+    assert!(gateway.terminate().success());
 }
 
 #[tokio::test(flavor = "multi_thread")]

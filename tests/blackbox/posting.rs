@@ -199,6 +199,18 @@ async fn in_a_thread_an_answer_grows_while_it_is_made() {
     assert_eq!(scene.slack.call_count("chat.update"), 0);
 }
 
+/// Regression: Slack was told that the reader is of the bot's workspace.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_answer_to_somebody_of_another_workspace_did_not_grow() {
+    let scene = scene(rules()).await;
+    scene.slack.belongs_to("U1", "T0THEIRS");
+    let _gateway = scene.start().await;
+    let asked = answer_growing(&scene, &paragraphs(30)).await;
+    assert_eq!(seen(&scene, &asked, 1).await, [paragraphs(30)]);
+    let begun = scene.slack.calls("chat.startStream");
+    assert!(begun.len() == 1 && begun[0].body["recipient_team_id"] == "T0THEIRS", "{begun:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_dies_becomes_the_whole_answer() {
     for (method, fault) in [
@@ -439,6 +451,26 @@ async fn who_stops_an_answer_that_grows_by_slacks_button_or_a_reaction_gets_no_m
         assert!(!seen[0].contains("Paragraph 39"), "{by_reaction}: {seen:#?}");
         assert_eq!(scene.home.events("turn.stopped")[0]["actor"], "U1");
     }
+}
+
+/// Regression: the whole answer took the place of what was stopped, as Slack says so only where more is added.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_stops_an_answer_by_slacks_button_while_it_shows_nothing_new_gets_no_more_of_it() {
+    let scene = scene(rules()).await;
+    let _gateway = scene.start().await;
+    let code = "print(1)\n".repeat(200);
+    let (answer, gate) = Behaviour::gated(format!("{}\n\n```python\n{code}```\n\nThe end.", paragraphs(4)));
+    scene.anthropic.push(answer);
+    let asked = scene.slack.mention("C1", "U1", "tell me", Some(ROOT));
+    gate.add_permits(1);
+    let grows = |message: &Message| message.by_bot && message.streaming_since.is_some();
+    let growing = scene.slack.await_message("C1", PATIENCE, grows).await.expect("a stream");
+    scene.slack.stop_stream(&growing);
+    gate.add_permits(3);
+    let seen = seen(&scene, &asked, 1).await;
+    assert!(seen.len() == 1 && seen[0].starts_with("Paragraph 0") && seen[0].ends_with("Stopped"), "{seen:#?}");
+    assert!(!seen[0].contains("print") && !seen[0].contains("The end"), "{seen:#?}");
+    assert_eq!((scene.slack.call_count("chat.appendStream"), scene.home.events("turn.stopped").len()), (0, 0));
 }
 
 /// Once, after a restart every question was looked for in the history before the model was asked.

@@ -46,7 +46,9 @@ async fn turn(store: &Store, conversation: usize, number: usize) {
         attached: Attachments::default(),
         if_awaited: false,
         by_app: false,
-        since_received: false,
+        team: None,
+        in_group: false,
+        asked_at: None,
         ts: format!("{number:010}.000100"),
     };
     let inbox = store.accept(&inbound, NOW).await.expect("accepts").expect("a new message");
@@ -124,7 +126,9 @@ async fn archive(store: &Store, numbers: &AtomicUsize, messages: usize) {
         attached: Attachments::default(),
         if_awaited: false,
         by_app: false,
-        since_received: false,
+        team: None,
+        in_group: false,
+        asked_at: None,
         ts: String::new(),
     };
     let inbox = store.accept(&probe, NOW).await.expect("accepts").expect("a new message");

@@ -39,12 +39,17 @@ pub struct Inbound {
     /// Whether an app has written it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_app: bool,
+    /// The workspace of its author, if that is not the bot's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub team: Option<String>,
+    /// Whether it is in a direct message of several people, which nobody can be added to.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_group: bool,
+    /// The front's time from which it is a question, if it was written before that: an edit has made it one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_at: Option<String>,
     /// The position within a conversation: Slack's `ts`; empty if the order of arrival counts.
     pub ts: String,
-    /// Whether it has become a question later than it was written, by an edit or by what its author said of it: then it
-    /// was asked when it was received.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub since_received: bool,
 }
 
 impl Inbound {

@@ -9,9 +9,7 @@ use tokio::{sync::Notify, task::JoinSet};
 
 use crate::{
     access::authorization::Action,
-    chat::{
-        Accepted, Addressing, Change, Choice, Inbound, Invocation, Notice, Press, Reaction, ReplyTo, ThreadMessage,
-    },
+    chat::{Accepted, Addressing, Change, Choice, Inbound, Invocation, Notice, Press, Reaction, ThreadMessage},
     dispatch::{Arrival, Batch, Dispatcher, TurnFailure, Turns},
     front::{FrontError, Intake},
     ledger::TaggedEvent,
@@ -179,13 +177,14 @@ impl FrontIntake {
                 true
             }
             VerdictOutcome::Unreadable(text) => {
-                let place = ReplyTo { channel: reaction.message.channel.clone(), thread_ts: None };
-                self.handler.whisper(reaction.user.clone(), place, text);
+                self.handler.whisper_back(reaction, text);
                 true
             }
-            VerdictOutcome::NotTheirs | VerdictOutcome::Taken | VerdictOutcome::Failed | VerdictOutcome::Known(_) => {
+            VerdictOutcome::NotTheirs => {
+                self.handler.whisper_back(reaction, self.handler.services.messages.not_theirs());
                 true
             }
+            VerdictOutcome::Taken | VerdictOutcome::Failed | VerdictOutcome::Known(_) => true,
         })
     }
 }

@@ -373,7 +373,9 @@ mod tests {
             attached: Attachments::default(),
             if_awaited: false,
             by_app: false,
-            since_received: false,
+            team: None,
+            in_group: false,
+            asked_at: None,
             ts: format!("{}.000100", NOW / 1_000 - 3_600),
         };
         store.accept(&before, NOW - 3_600_000).await.expect("a store").expect("a new message");

@@ -136,7 +136,7 @@ pub use person::{ErasedMessages, ErasedOfPerson, WrittenIn};
 pub use place::Place;
 pub use presence::{Announce, DmUser, MissedConversation, Outage, Telling, UnannouncedOutage, Unread};
 pub use presses::{JudgedAtom, Pressed, Verdict, VerdictSource};
-pub use proposals::{Ends, Proposal, ProposalVerdict, is_meant};
+pub use proposals::{Ends, Proposal, ProposalVerdict, is_meant, is_own};
 pub use receipt::{Before, Budget, Calibrated, Decider, Digest, FoundAtom, Layer, Plan, Receipt, Receipts, Reference};
 pub use receipts::Replayable;
 pub use reset::{Cut, TURN_WAIT};

@@ -377,7 +377,9 @@ impl State {
             attached: files::attached(world, number, 0),
             if_awaited: false,
             by_app: false,
-            since_received: false,
+            team: None,
+            in_group: false,
+            asked_at: None,
             ts,
         };
         // The gateway may reject it as too long without asking the model.
@@ -424,7 +426,9 @@ impl State {
             attached: Attachments::default(),
             if_awaited: false,
             by_app: false,
-            since_received: false,
+            team: None,
+            in_group: false,
+            asked_at: None,
             ts: own_ts,
         };
         let carries = Carried::Question(self.ask(number, inbound, at));

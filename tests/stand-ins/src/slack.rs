@@ -300,6 +300,11 @@ impl Slack {
         self.inner.state().names.insert(user.to_owned(), [display_name, real_name].map(str::to_owned));
     }
 
+    /// Somebody is from another workspace, as in a shared channel.
+    pub fn belongs_to(&self, user: &str, team: &str) {
+        self.inner.state().teams.insert(user.to_owned(), team.to_owned());
+    }
+
     /// Removes the bot from this channel, so that it can neither post, nor change what it has posted, nor read there.
     pub fn keep_out(&self, channel: &str) {
         self.inner.state().kept_out.insert(channel.to_owned());

@@ -240,7 +240,9 @@ fn message(user: &str, text: &str) -> Inbound {
         attached: Attachments::default(),
         if_awaited: false,
         by_app: false,
-        since_received: false,
+        team: None,
+        in_group: false,
+        asked_at: None,
         ts: String::new(),
     }
 }

@@ -56,7 +56,9 @@ impl Typed {
             attached: Attachments::default(),
             if_awaited: false,
             by_app: false,
-            since_received: false,
+            team: None,
+            in_group: false,
+            asked_at: None,
             ts: String::new(),
         })
     }

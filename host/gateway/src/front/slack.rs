@@ -447,7 +447,8 @@ impl Slack {
         let may_be_streamed = part.number == 0 && part.replaces.is_none() && delivery::is_block(part);
         if may_be_streamed && self.streams.know_of(part.event_id) {
             let buttons = self.web.refused.allowed(part.buttons);
-            let whole = self.streams.finish(&self.web, part, buttons, &delivery::tag(part)).await?;
+            let (tag, word) = (delivery::tag(part), self.messages.stopped());
+            let whole = self.streams.finish(&self.web, part, buttons, &tag, &word).await?;
             if let Some(ts) = whole {
                 self.streams.has_become(part.event_id, &ts);
                 return Ok(ts);

@@ -87,7 +87,7 @@ impl Handler {
 
     /// Takes in the message that results from an edit.
     async fn take_in_edited(&self, edit: &Edit) -> Result<Option<Accepted>, StoreError> {
-        let message = Inbound { since_received: true, ..edit.message.clone() };
+        let message = Inbound { asked_at: Some(edit.at.clone()), ..edit.message.clone() };
         match edit.manner.clone() {
             // A person who mentions the bot by an edit is followed like anybody else.
             Some(manner) if self.services.people.may_hear(&message.user) => {
@@ -186,7 +186,11 @@ impl Handler {
             ReactionCommand::Again => {
                 let unnamed = || format!("{}:{user}:{}", message.ts, self.services.now_ms());
                 let name = event_id.clone().unwrap_or_else(unnamed);
-                Ok(self.again(user, message, RegenerateTrigger::Reaction(name)).await? != RegenerateOutcome::Nothing)
+                let outcome = self.again(user, message, RegenerateTrigger::Reaction(name)).await?;
+                if outcome == RegenerateOutcome::NotTheirs {
+                    self.whisper_back(reaction, self.services.messages.not_theirs_again());
+                }
+                Ok(outcome != RegenerateOutcome::Nothing)
             }
         }
     }

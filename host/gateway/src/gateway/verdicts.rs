@@ -16,7 +16,7 @@ use pmk_system::error::Failure;
 
 use super::handler::Handler;
 use crate::{
-    chat::{MessageBody, MessageRef, ReplyTo},
+    chat::{MessageBody, MessageRef, Reaction, ReplyTo},
     dispatch::Arrival,
     front::{Delivery, FrontError},
     ledger::Event,
@@ -176,6 +176,13 @@ impl Handler {
                 Err(error) => tracing::warn!(%error, "cannot tell somebody that a button or a reaction has no effect"),
             }
         });
+    }
+
+    /// As [`whisper`](Handler::whisper), to whoever has reacted to a message. A reaction does not say in which thread that
+    /// is.
+    pub(super) fn whisper_back(&self, Reaction { user, message, .. }: &Reaction, text: String) {
+        let place = ReplyTo { channel: message.channel.clone(), thread_ts: None };
+        self.whisper(user.clone(), place, text);
     }
 
     /// Replaces a message by the result, without its buttons. Returns false if the gateway ends before that is done.

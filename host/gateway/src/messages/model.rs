@@ -158,6 +158,11 @@ impl Messages {
         self.text("told-nobody", [])
     }
 
+    /// The contacts can neither read a direct message of several people nor be added to it.
+    pub fn told_in_group(&self) -> String {
+        self.text("told-in-group", [])
+    }
+
     /// Its question is shown to the asker first.
     pub fn told_proposed(&self) -> String {
         self.text("told-proposed", [])
@@ -220,6 +225,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.told_already(),
         messages.told_too_long(),
         messages.told_nobody(),
+        messages.told_in_group(),
         messages.told_proposed(),
         messages.told_asked(false),
         messages.told_asked(true),

@@ -216,7 +216,9 @@ fn asked_again(conn: &Connection, turn: TurnId, key: &SessionKey, event_id: &str
             attached: attached.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default(),
             if_awaited: false,
             by_app,
-            since_received: false,
+            team: None,
+            in_group: false,
+            asked_at: None,
             ts,
         });
     }

@@ -39,7 +39,9 @@ pub fn handed_on(turn: TurnId, contact: &Inbound, marker: &Marker) -> Option<Inb
         attached: contact.attached.clone(),
         if_awaited: false,
         by_app: false,
-        since_received: false,
+        team: None,
+        in_group: false,
+        asked_at: None,
         // Its position is that of the question, so that it is looked for after it.
         ts: marker.thread_ts.clone(),
     })

@@ -76,7 +76,9 @@ impl OpenTurn {
             attached: crate::chat::Attachments::default(),
             if_awaited: false,
             by_app: false,
-            since_received: false,
+            team: None,
+            in_group: false,
+            asked_at: None,
             ts: String::new(),
         };
         OpenTurn {

@@ -137,7 +137,7 @@ pub fn is_meant(inbound: &Inbound) -> bool {
 }
 
 /// Whether a message is no answer because its author has said so.
-pub(super) fn is_own(inbound: &Inbound) -> bool {
+pub fn is_own(inbound: &Inbound) -> bool {
     inbound.event_id.starts_with(OWN)
 }
 
@@ -278,7 +278,7 @@ fn own(
     (turn, said): (i64, &Inbound),
     now_ms: i64,
 ) -> Result<Option<Pending>, Fault> {
-    let own = Inbound { event_id: format!("{OWN}{turn}"), if_awaited: false, since_received: true, ..said.clone() };
+    let own = Inbound { event_id: format!("{OWN}{turn}"), if_awaited: false, ..said.clone() };
     let inbox = intake::accept(conn, pen, (&own, &codec::to_json(&own)), now_ms)?;
     Ok(inbox.map(|inbox| Pending { inbox, key: own.key, ts: own.ts }))
 }

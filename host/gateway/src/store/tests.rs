@@ -68,7 +68,9 @@ fn inbound(key: &str, event_id: &str) -> Inbound {
         attached: Attachments::default(),
         if_awaited: false,
         by_app: false,
-        since_received: false,
+        team: None,
+        in_group: false,
+        asked_at: None,
         ts: String::new(),
     }
 }

@@ -13,15 +13,19 @@ use crate::{
 const LATE_AFTER: Duration = Duration::from_secs(5 * 60);
 
 /// Returns the notice that precedes the answer to these messages; empty if it is in time. A contact's late answer is
-/// not our delay, and a question that is asked again is not late either.
+/// not our delay, and a question that is asked again is not late either. What its author has said is no answer has waited
+/// for their word.
 pub(super) fn notice(services: &Services, turn: &OpenTurn, merged: &[OpenTurn]) -> String {
     if turn.absorbs().is_some() || store::is_again(&turn.inbound) {
         return String::new();
     }
     let ahead = services.front.clock_ahead().unwrap_or_default();
-    let asked = |turn: &OpenTurn| match turn.inbound.since_received {
-        true => turn.received_at_ms,
-        false => asked_at_ms(&turn.inbound.ts, ahead, turn.received_at_ms),
+    let asked = |turn: &OpenTurn| {
+        let OpenTurn { inbound, received_at_ms, .. } = turn;
+        if store::is_own(inbound) {
+            return *received_at_ms;
+        }
+        asked_at_ms(inbound.asked_at.as_deref().unwrap_or(&inbound.ts), ahead, *received_at_ms)
     };
     let oldest = merged.iter().chain([turn]).map(asked).min();
     match oldest.and_then(|asked| minutes_late(asked, services.now_ms())) {
@@ -30,7 +34,7 @@ pub(super) fn notice(services: &Services, turn: &OpenTurn, merged: &[OpenTurn]) 
     }
 }
 
-/// Returns when a message was written, by this machine's clock, from Slack's `ts`; if that is not a valid
+/// Returns when a message was written, by this machine's clock, from Slack's time of that; if that is not a valid
 /// time, when it was received.
 fn asked_at_ms(ts: &str, ahead: SignedDuration, received_at_ms: i64) -> i64 {
     let written = ts.split_once('.').and_then(|(seconds, _)| seconds.parse::<i64>().ok()?.checked_mul(1_000));

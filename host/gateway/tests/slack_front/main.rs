@@ -212,7 +212,9 @@ fn question(reply_to: &ReplyTo) -> Inbound {
         attached: Attachments::default(),
         if_awaited: false,
         by_app: false,
-        since_received: false,
+        team: None,
+        in_group: false,
+        asked_at: None,
         ts: "1700000000.000200".to_owned(),
     }
 }

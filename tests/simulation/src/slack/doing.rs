@@ -190,7 +190,9 @@ impl State {
             attached: Attachments::default(),
             if_awaited: false,
             by_app: false,
-            since_received: false,
+            team: None,
+            in_group: false,
+            asked_at: None,
             ts: own_ts,
         };
         let asked = self.ask(number, inbound, at);

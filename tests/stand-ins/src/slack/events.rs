@@ -40,6 +40,7 @@ pub(super) fn say_with(
     let ts = &sent.ts;
     let parent = inner.state().message_mut(channel, ts).cloned();
     let parent = parent.and_then(|message| inner.state().parent_user(&message).map(str::to_owned));
+    let team = inner.state().team_of(user).to_owned();
     let event = |kind: &str| {
         let mut event = json!({
             "type": kind, "user": user, "channel": channel, "ts": ts, "event_ts": ts, "text": text, "team": TEAM,
@@ -53,6 +54,9 @@ pub(super) fn say_with(
             if along.get("files").is_some() {
                 event["subtype"] = json!("file_share");
             }
+        }
+        if team != TEAM {
+            event["user_team"] = json!(team);
         }
         if let Some(thread) = thread {
             event["thread_ts"] = json!(thread);

@@ -10,7 +10,7 @@ use serde_json::{Value, value::RawValue};
 use tokio::sync::oneshot;
 
 use super::{
-    Fault,
+    Fault, TEAM,
     along::{Fetch, Upload},
     blocks,
     files::File,
@@ -149,6 +149,8 @@ pub(super) struct State {
     pub(super) shared: HashMap<String, File>,
     /// The display name and the real name of people who have told them.
     pub(super) names: HashMap<String, [String; 2]>,
+    /// The workspaces of people from other ones.
+    pub(super) teams: HashMap<String, String>,
     /// Attachments of people's messages, by their `ts`: additional fields in events and in the history.
     pub(super) along: HashMap<String, Value>,
     /// Files that people have attached, by id, and the requests for them.
@@ -198,6 +200,11 @@ impl State {
             true if channel.starts_with('D') => Err("channel_not_found"),
             true => Err("not_in_channel"),
         }
+    }
+
+    /// The workspace that a person belongs to.
+    pub(super) fn team_of(&self, user: &str) -> &str {
+        self.teams.get(user).map_or(TEAM, String::as_str)
     }
 
     /// A new id with this prefix.

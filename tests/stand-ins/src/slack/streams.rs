@@ -40,6 +40,10 @@ pub(super) fn start(inner: &Arc<Inner>, body: &Value) -> Answer {
     }
     let text = piece(body)?;
     let mut state = inner.state();
+    let recipient = body["recipient_user_id"].as_str().unwrap_or_default();
+    if is_channel && body["recipient_team_id"] != state.team_of(recipient) {
+        return Err("invalid_arguments");
+    }
     state.lets_in(&channel)?;
     state.note_thread(&channel, Some(&thread_ts));
     note_mentions(&mut state.violations, &text);

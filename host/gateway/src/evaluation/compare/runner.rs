@@ -312,7 +312,9 @@ mod tests {
             attached: Attachments::default(),
             if_awaited: false,
             by_app: false,
-            since_received: false,
+            team: None,
+            in_group: false,
+            asked_at: None,
             ts: String::new(),
         };
         tokio::runtime::Runtime::new().expect("a runtime").block_on(async {

@@ -317,8 +317,9 @@ mod tests {
         assert_eq!(file("a", "text/x-odd", json!({"mode": "snippet"})), Content::Awaited);
         assert_eq!(file("a.txt", "text/plain", json!({"mode": "tombstone"})), unread(FileSkipReason::Gone));
         assert_eq!(file("a.txt", "text/plain", json!({"mode": "external"})), unread(FileSkipReason::Elsewhere));
-        // One that was forwarded to Slack is kept there.
-        assert_eq!(file("Re: it", "text/html", json!({"mode": "email"})), Content::Awaited);
+        let email = json!({"mode": "email"});
+        assert_eq!(file("An offer", "text/html", email.clone()), Content::Awaited, "Slack stores what is mailed to it");
+        assert_eq!(file("An offer", "application/pdf", email), unread(FileSkipReason::NoText));
         let theirs = json!([{"id": "F8", "mode": "file_access", "file_access": "check_file_info"}]);
         assert_eq!(read(&Value::Null, &theirs, "UBOT").files[0].id.as_deref(), Some("F8"));
         assert_eq!(contents(theirs), [("F8".to_owned(), Content::Awaited)]);

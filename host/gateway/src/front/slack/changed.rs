@@ -77,10 +77,10 @@ pub(super) fn change(
         let (message, manner) = message(team_id, event_id, said, true, me, places)?;
         return Some(Change::Edited(Box::new(Edit { message, at, is_for_us: true, comes_alone: true, manner })));
     }
+    let is_group = said.is_group();
     let MessageEvent { channel, channel_type, ts, subtype, message: now, previous_message: before, deleted_ts, .. } =
         said;
     let before = before.as_deref().and_then(Told::read);
-    let is_group = channel_type.as_deref() == Some("mpim");
     if subtype.as_deref() == Some("message_deleted") {
         let thread = before.as_ref().and_then(|before| before.thread_ts.as_deref());
         return deleted(channel, deleted_ts.as_ref()?.as_str()?, thread, before.as_ref(), me);

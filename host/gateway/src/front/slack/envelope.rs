@@ -152,13 +152,15 @@ impl InboundContext<'_> {
             self.statuses.is_group(channel);
         }
         match news(*callback, self.me, self.places) {
-            Some(InboundEvent::Message(message)) => {
+            Some(InboundEvent::Message(mut message)) => {
+                message.in_group |= self.statuses.knows_group(&message.reply_to.channel);
                 let taken = self.intake.accept(*message).await;
                 if !self.is_taken(taken.map(Some), &event, again, sent_s) {
                     return None;
                 }
             }
-            Some(InboundEvent::ThreadMessage(word)) => {
+            Some(InboundEvent::ThreadMessage(mut word)) => {
+                word.message.in_group |= self.statuses.knows_group(&word.message.reply_to.channel);
                 let taken = self.intake.hear(*word).await;
                 if !self.is_taken(taken, &event, again, sent_s) {
                     return None;

@@ -84,9 +84,7 @@ impl Event {
     /// Returns the channel, if the event is from a direct message of several people.
     pub(super) fn of_group(&self) -> Option<&str> {
         match self {
-            Event::Message(said) | Event::AppMention(said) => {
-                said.channel_type.as_deref().filter(|kind| *kind == "mpim").map(|_| &*said.channel)
-            }
+            Event::Message(said) | Event::AppMention(said) => said.is_group().then_some(&*said.channel),
             _ => None,
         }
     }
@@ -194,7 +192,7 @@ pub(super) fn news(callback: Callback, me: &Identity, places: Places) -> Option<
         Event::Message(said) => {
             let is_named = names_bot(&said);
             // The same message arrives as a mention.
-            if is_named && !said.is_direct() && said.channel_type.as_deref() != Some("mpim") {
+            if is_named && !said.is_direct() && !said.is_group() {
                 return None;
             }
             message(team_id, event_id, said, is_named, me, places).map(InboundEvent::from)

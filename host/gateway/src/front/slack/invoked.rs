@@ -115,7 +115,9 @@ fn command(user: &str, channel: &str, id: &str, text: &str) -> Result<Invoked, &
         attached: Attachments::default(),
         if_awaited: false,
         by_app: false,
-        since_received: false,
+        team: None,
+        in_group: false,
+        asked_at: None,
         ts: String::new(),
     })))
 }

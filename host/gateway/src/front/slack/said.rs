@@ -1,6 +1,6 @@
 //! What people say in Slack: a message event, and the message for the bot that it is.
 
-use pmk_core::{FrontName, Place, SessionKey};
+use pmk_core::{FrontName, Place, SessionKey, session_key};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
@@ -16,6 +16,9 @@ use crate::chat::{Addressing, Inbound, ReplyTo, after_command};
 pub(super) struct MessageEvent {
     pub(super) user: Option<String>,
     pub(super) bot_id: Option<String>,
+    /// The workspace of whoever has written it.
+    user_team: Option<Value>,
+    team: Option<Value>,
     pub(super) channel: String,
     pub(super) channel_type: Option<String>,
     pub(super) ts: String,
@@ -53,6 +56,17 @@ impl MessageEvent {
     pub(super) fn is_direct(&self) -> bool {
         self.channel_type.as_deref() == Some("im") || self.channel.starts_with('D')
     }
+
+    /// Returns the workspace of its author, if that is another one than this.
+    fn team_besides(&self, ours: &str) -> Option<String> {
+        let team = self.user_team.as_ref().or(self.team.as_ref()).and_then(Value::as_str);
+        team.filter(|team| *team != ours && session_key::is_id(team)).map(str::to_owned)
+    }
+
+    /// Returns whether it is in a direct message of several people, as far as the event says.
+    pub(super) fn is_group(&self) -> bool {
+        self.channel_type.as_deref() == Some("mpim")
+    }
 }
 
 /// Returns the message that a person has sent to the bot, and whom it addresses if it is in a thread of a channel; `None`
@@ -65,7 +79,7 @@ pub(super) fn message(
     me: &Identity,
     places: Places,
 ) -> Option<(Inbound, Option<Addressing>)> {
-    let is_direct = said.is_direct();
+    let (is_direct, is_group, team) = (said.is_direct(), said.is_group(), said.team_besides(&me.team_id));
     let user = said.user.filter(|user| *user != me.user)?;
     if said.bot_id.is_some() && said.bot_id == me.bot {
         return None;
@@ -111,7 +125,9 @@ pub(super) fn message(
         attached: attached::read(&said.attachments, &said.files, &me.user),
         if_awaited: false,
         by_app: !is_person,
-        since_received: false,
+        team,
+        in_group: is_group,
+        asked_at: None,
         ts: said.ts,
     };
     Some((message, manner))

@@ -110,6 +110,8 @@ struct Shown {
     text: String,
     /// Whether something was sent with unknown outcome.
     in_doubt: bool,
+    /// Whether it was noticed and passed on that its reader has stopped it.
+    is_stopped: bool,
     /// Its slot among the concurrent streams, which is released when this is dropped.
     _place: Option<Arc<OwnedSemaphorePermit>>,
 }
@@ -122,6 +124,8 @@ struct Place {
     /// The question.
     after: String,
     user: String,
+    /// The workspace of that user.
+    team: String,
     me: Identity,
 }
 
@@ -186,6 +190,7 @@ impl Streams {
             thread_ts,
             after: question.ts.clone(),
             user: question.user.clone(),
+            team: question.team.clone().unwrap_or_else(|| me.team_id.clone()),
             me: me.clone(),
         };
         let (text, heard) = watch::channel(String::new());
@@ -215,7 +220,8 @@ impl Streams {
         Some(Arc::new(Ear { text }))
     }
 
-    /// Completes what was streamed of an answer and returns its message, if there is one.
+    /// Completes what was streamed of an answer and returns its message, if there is one. If its reader has stopped it
+    /// since the last piece, it stays as it is, with this `word` that it was stopped: the turn is over by then.
     ///
     /// # Errors
     /// It may or may not be complete.
@@ -225,6 +231,7 @@ impl Streams {
         part: &Delivery<'_>,
         buttons: &[Button],
         tag: &SlackMessageMetadata,
+        word: &str,
     ) -> Result<Option<String>, CallFailure> {
         let Delivery { event_id, speech, .. } = part;
         let text = speech.text.as_str();
@@ -236,7 +243,8 @@ impl Streams {
             let _ = stop(web, &message, "", &[], None).await;
             return replace(web, &message, text, buttons, tag).await;
         }
-        let Some(Shown { ts: Some(ts), text: streamed, in_doubt, _place }) = self.shown(event_id).await else {
+        let Some(Shown { ts: Some(ts), text: streamed, in_doubt, is_stopped, _place }) = self.shown(event_id).await
+        else {
             return Ok(None);
         };
         let message = here(ts);
@@ -262,6 +270,11 @@ impl Streams {
             Err(failure) if !failure.is_final() => return Err(failure),
             stopped => stopped,
         };
+        // One that was noticed has ended the turn, and the text is what that came to.
+        if !is_stopped && stopped.as_ref().is_err_and(|failure| failure.code() == Some(STOPPED)) {
+            let text = format!("{}\n\n{word}", streamed.trim_end());
+            return replace(web, &message, &text, &[], tag).await;
+        }
         if let Ok(false) = stopped
             && self.wanted.swap(false, Ordering::Relaxed)
         {
@@ -426,7 +439,8 @@ impl Growing {
                 }
                 Err(failure) => {
                     tracing::debug!(%failure, "an answer is no longer streamed");
-                    if failure.code() == Some(STOPPED) {
+                    let is_stopped = failure.code() == Some(STOPPED);
+                    if is_stopped {
                         self.stop();
                     }
                     let is_never_accepted =
@@ -434,7 +448,8 @@ impl Growing {
                     if is_never_accepted && self.wanted.swap(false, Ordering::Relaxed) {
                         tracing::info!(%failure, "Slack does not stream; answers are no longer streamed");
                     }
-                    return Shown { in_doubt: !failure.was_not_made() && !failure.is_final(), ..shown };
+                    let in_doubt = !failure.was_not_made() && !failure.is_final();
+                    return Shown { in_doubt, is_stopped, ..shown };
                 }
             }
         }
@@ -494,7 +509,7 @@ async fn start(web: &Web, place: &Place, text: &str) -> Result<String, CallFailu
     });
     if !place.channel.starts_with('D') {
         request["recipient_user_id"] = json!(place.user);
-        request["recipient_team_id"] = json!(place.me.team_id);
+        request["recipient_team_id"] = json!(place.team);
     }
     let slot = Slot::of("chat.startStream", Priority::Progress);
     web.write::<_, Started>(&slot, &request).await.map(|started| started.ts)

@@ -39,6 +39,7 @@ told-just-answered = someone who knows has just answered: pass on what they said
 told-already = not asked: people have been asked in this thread already and have not answered yet; tell the person that this question has to wait for that answer
 told-too-long = not asked: the question is too long for people to read; put it in at most 2,000 characters and try again, or tell the person
 told-nobody = nobody is set up to be asked: tell the person so, and that an admin can change it
+told-in-group = not asked: nobody outside this group conversation can be asked here; tell the person to ask this in a direct message with you
 told-proposed = not asked yet: the person has not asked this themselves, so they are shown the question, and it goes out once they say yes to it; tell them so
 told-asked = the question was put to the people who know, in the same thread; their answer comes later
 told-asked-apart = the question was put to the people who know, each in a direct message; their answer comes later

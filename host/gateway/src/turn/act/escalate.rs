@@ -78,6 +78,9 @@ pub(super) async fn escalate(
         tracing::warn!(session = %inbound.key, repo, "nobody is set up to be asked");
         return Ok((Done::refused(services.messages.told_nobody()), EscalationOutcome::Nobody));
     }
+    if inbound.in_group {
+        return Ok((Done::refused(services.messages.told_in_group()), EscalationOutcome::Refused));
+    }
     if let Some(why) = bounds::count(services, work, Kind::Escalate).await? {
         return Ok((Done::refused(why), EscalationOutcome::Bounded));
     }
