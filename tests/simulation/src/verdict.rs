@@ -145,7 +145,8 @@ impl Kept {
                     kept.torn.push(session.key.to_string());
                 }
                 for stored in &all {
-                    let message = &stored.entry.message;
+                    // A policy that makes a message of the window smaller leaves the archive as it is.
+                    let message = stored.entry.original.as_ref().unwrap_or(&stored.entry.message);
                     if message.origin == Origin::User {
                         for number in model::names(&message.plain_text()) {
                             *kept.archived.entry(number).or_default() += 1;
