@@ -62,10 +62,15 @@ async fn what_was_asked_in_a_group_message_reached_no_contact_and_waited_for_one
     team.slack.is_group(GROUP);
     let talk = team.slack.write(GROUP, ASKER, "among us", None);
     assert!(team.slack.await_ack(&talk.event_id, PATIENCE).await.is_some());
-    team.slack.mention(GROUP, ASKER, ENGLISH.question, None);
+    let question = team.slack.mention(GROUP, ASKER, ENGLISH.question, None);
     let told = |message: &Message| message.by_bot && message.text == "Please ask me alone.";
     let found = team.slack.await_message(GROUP, PATIENCE, told).await;
-    assert!(found.is_some(), "{:#?}", team.slack.messages(GROUP));
+    let first = found.unwrap_or_else(|| panic!("{:#?}", team.slack.messages(GROUP)));
+    team.home.await_events("turn.processed", 1);
+    // Asked again, it does not say where it was.
+    team.slack.react_to(ASKER, &question, "repeat");
+    let told_again = |message: &Message| told(message) && message.ts > first.ts;
+    assert!(team.slack.await_message(GROUP, PATIENCE, told_again).await.is_some(), "{:#?}", team.slack.messages(GROUP));
     assert!(gateway.terminate().success());
     assert_eq!(team.home.events("escalate.triggered").len(), 0);
     assert_eq!(team.home.run(&["--json", "escalation", "list"], "").ok().json()["pending"], json!([]));

@@ -5,22 +5,28 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     future::pending,
     ops::RangeInclusive,
+    path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use fastrand::Rng;
-use pmk_host::store::{Place, Store};
-use rusqlite::{Connection, OpenFlags};
+use pmk_host::store::Store;
+use rusqlite::{Connection, OpenFlags, Row, types::Value};
 
 use crate::{
+    database::WorldsDatabase,
     random::{dice, one_of},
-    scenario::{Said, Trouble, What},
+    scenario::{Harm, Said, Trouble, What},
     slack::{FIRST_OF_CONTACTS, Question, Slack},
+    wire::Fuse,
     world::World,
 };
 
 /// Worlds of smaller seeds are known from before conversations aged, and stay as they were.
 const FIRST: u64 = 2_300;
+
+/// The same of worlds of several hosts.
+const FIRST_OF_SEVERAL: u64 = 6_000;
 
 const MINUTE: u64 = 60_000;
 const HOUR: u64 = 60 * MINUTE;
@@ -29,11 +35,19 @@ const DAY: u64 = 24 * HOUR;
 /// The gateway erases nothing while it knows that its clock is further ahead than this, in milliseconds.
 const CLOCK_ERROR: i64 = HOUR as i64;
 
-/// How often the store is looked at.
-const LOOK_EVERY: u64 = 10 * MINUTE;
+/// How often the store is looked at, in a file and in a database.
+const LOOK_EVERY: [u64; 2] = [10 * MINUTE, MINUTE];
 
 /// Within this time the gateway has looked twice for what is old: the first time a conversation may be busy.
 const ERASES_WITHIN: u64 = 2 * HOUR + 5 * MINUTE;
+
+/// The gateway looks for what is old when it starts, and so often from then on, or up to `LOOKS_LATE` later.
+const GATEWAY_LOOKS_EVERY: u64 = HOUR;
+const LOOKS_LATE: u64 = 2 * MINUTE;
+
+/// Several hosts are started again at these times after conversations became old. Whatever a fuse did the first time is
+/// made up for the second time.
+const STARTED_AFTER: [u64; 2] = [MINUTE, 6 * MINUTE];
 
 /// How long before conversations age something is asked that may still wait for somebody then.
 const ASKED_BEFORE: u64 = 40 * MINUTE;
@@ -49,8 +63,9 @@ const ARCHIVED: &str = "SELECT s.key, min(m.id), max(m.id) FROM session s JOIN m
      JOIN turn t ON t.id = m.turn_id WHERE t.delivered_at IS NOT NULL GROUP BY s.key";
 /// The conversations in which a contact's answer is awaited.
 const WAITING: &str = "SELECT DISTINCT s.key FROM escalation e
-     JOIN inbox i ON i.id = json_extract(e.marker, '$.askedBy') JOIN session s ON s.id = i.session_id
-     WHERE e.closed_at IS NULL AND json_valid(e.marker)";
+     JOIN inbox i ON i.id = CASE WHEN json_valid(e.marker)
+         THEN CAST(json_extract(e.marker, '$.askedBy') AS BIGINT) END
+     JOIN session s ON s.id = i.session_id WHERE e.closed_at IS NULL";
 /// The conversations in which something is neither answered nor parked so that its asker knows.
 const OPEN: &str = "SELECT DISTINCT s.key FROM inbox i JOIN session s ON s.id = i.session_id
      WHERE i.message IS NOT NULL AND (i.parked_at IS NULL OR i.parked_told = 0)";
@@ -64,7 +79,9 @@ pub struct Aging {
     pub keep_days: u32,
     /// Whether the gateway knows that its clock is wrong, as it does by Slack's responses.
     pub tells_clock: bool,
-    /// From then on conversations grow old.
+    /// What is said until then grows old,
+    pub said_until: u64,
+    /// from then on.
     pub ages_at: u64,
     /// What is asked just before that needs contacts: the model calls tools.
     pub needs_contacts: bool,
@@ -118,18 +135,70 @@ pub fn of(seed: u64, events: &[(u64, What)], (calm_at, well_at): (u64, u64)) -> 
             all.push((from + rng.u64(0..5 * MINUTE), What::Says(said)));
         }
     }
-    let probed_at = aged_at + ERASES_WITHIN + 2 * LOOK_EVERY;
-    all.extend(events.iter().filter_map(|(_, what)| match what {
-        What::Says(said @ Said { is_probe: true, .. }) => Some((probed_at, What::Says(said.clone()))),
-        _ => None,
-    }));
+    let probed_at = aged_at + ERASES_WITHIN + 2 * LOOK_EVERY[0];
+    all.extend(asked_again(events, probed_at));
     Some(Aging {
         keep_days,
         tells_clock,
+        said_until: ages_at - 1,
         ages_at,
         needs_contacts: lately == Some(Trouble::ModelCalls),
         probed_at,
         events: all,
+    })
+}
+
+/// The same of several hosts, whose conversations first become nearly old.
+pub fn of_several(seed: u64, events: &[(u64, What)], hosts: usize, well_at: u64) -> Option<Aging> {
+    if seed < FIRST_OF_SEVERAL || !matches!(seed % 10, 4 | 6) {
+        return None;
+    }
+    let mut rng = dice(seed, "aging");
+    let (tells_clock, keep_days) = (rng.u8(0..3) == 0, one_of(&mut rng, &[1, 1, 2]));
+    let limit = u64::from(keep_days) * DAY;
+    let nearly_at = well_at + 5 * MINUTE;
+    let ages_at = nearly_at + 8 * MINUTE;
+    // By so much they are too young at first, less what passes until they are asked nothing more.
+    let youth = one_of(&mut rng, &[20 * MINUTE, 90 * MINUTE, 5 * HOUR, 19 * HOUR]);
+    let mut all =
+        vec![(nearly_at, What::Clock { by: (limit - youth) as i64 }), (ages_at, What::Clock { by: youth as i64 })];
+    // One after the other: which host an event is for depends on its number.
+    let mut starts = |from| (0..hosts).for_each(|_| all.push((from + rng.u64(0..MINUTE), What::Restart)));
+    starts(nearly_at + MINUTE);
+    STARTED_AFTER.iter().for_each(|after| starts(ages_at + after));
+    let probed_at = ages_at + 12 * MINUTE;
+    if rng.u8(0..3) > 0 {
+        let harm = one_of(&mut rng, &[Harm::Stopped, Harm::Stopped, Harm::OffDatabase, Harm::OffSlack]);
+        let from = one_of(&mut rng, &[nearly_at, ages_at]) - rng.u64(0..MINUTE);
+        let until = ages_at + rng.u64(MINUTE..11 * MINUTE);
+        all.push((from, What::Harm { harm, host: rng.usize(..hosts), lasts: until - from }));
+    }
+    for _ in 0..rng.usize(0..4) {
+        let fuse = Fuse { spares: rng.u32(0..60), after: rng.bool(), kills: rng.bool() };
+        let from = one_of(&mut rng, &[nearly_at + MINUTE, ages_at + STARTED_AFTER[0]]);
+        all.push((from + rng.u64(0..2 * MINUTE), What::Statement { host: rng.usize(..hosts), fuse }));
+    }
+    let lately = one_of(&mut rng, &[None, Some(Trouble::NotDone), Some(Trouble::ModelCalls)]);
+    if let Some(kind) = lately {
+        let from = well_at + 2 * MINUTE;
+        // Slack takes nothing until after conversations are old.
+        let (until, percent) = if kind == Trouble::NotDone { (ages_at + 5 * MINUTE, 100) } else { (nearly_at, 95) };
+        all.push((from, What::Trouble { kind, lasts: until - from, percent }));
+        for _ in 0..rng.usize(1..5) {
+            let said = Said { is_probe: false, ..one_of_those_asked(&mut rng, events) };
+            all.push((from + rng.u64(0..MINUTE), What::Says(said)));
+        }
+    }
+    all.extend(asked_again(events, probed_at));
+    let needs_contacts = lately == Some(Trouble::ModelCalls);
+    Some(Aging { keep_days, tells_clock, said_until: nearly_at - 1, ages_at, needs_contacts, probed_at, events: all })
+}
+
+/// Every conversation that was asked something when all was well is asked once more.
+fn asked_again(events: &[(u64, What)], at: u64) -> impl Iterator<Item = (u64, What)> {
+    events.iter().filter_map(move |(_, what)| match what {
+        What::Says(said @ Said { is_probe: true, .. }) => Some((at, What::Says(said.clone()))),
+        _ => None,
     })
 }
 
@@ -154,6 +223,8 @@ struct State {
     last: Option<Look>,
     /// When somebody was last seen to wait in a conversation.
     waited: BTreeMap<String, u64>,
+    /// The same of a contact's answer, which makes its conversation young again.
+    awaited: BTreeMap<String, u64>,
     /// When each conversation was last found gone, or without what was parked there, or empty.
     emptied: BTreeMap<String, u64>,
 }
@@ -187,59 +258,112 @@ impl Seen {
     }
 }
 
-/// Looks at the store again and again, for as long as the gateway runs.
-pub async fn keep_watching(world: &World, slack: &Slack, place: &Place) -> ! {
-    let Some(aging) = &world.scenario.aging else { pending().await };
+/// Where the store is.
+pub enum Stored<'a> {
+    /// In the home of the only host.
+    File(&'a Path),
+    Database(&'a WorldsDatabase),
+}
+
+impl Stored<'_> {
+    /// What a query yields, where the store can be read.
+    fn rows(&self, query: &str) -> Option<Vec<Vec<String>>> {
+        let home = match self {
+            Stored::Database(database) => return Some(database.rows(query)),
+            Stored::File(home) => home,
+        };
+        let store = Connection::open_with_flags(Store::path(home), OpenFlags::SQLITE_OPEN_READ_ONLY).ok()?;
+        let mut statement = store.prepare(query).ok()?;
+        let columns = 0..statement.column_count();
+        let row = |row: &Row<'_>| columns.clone().map(|at| row.get(at).map(text)).collect();
+        statement.query_map([], row).ok()?.collect::<Result<_, _>>().ok()
+    }
+}
+
+fn text(value: Value) -> String {
+    match value {
+        Value::Text(text) => text,
+        Value::Integer(number) => number.to_string(),
+        value => format!("{value:?}"),
+    }
+}
+
+/// Looks at the store of the only host again and again, for as long as the gateway runs.
+pub async fn keep_watching(world: &World, slack: &Slack, home: &Path) -> ! {
+    let Some(aging) = world.scenario.aging.as_ref().filter(|_| world.hosts() == 1) else { pending().await };
     let begun = world.time();
     loop {
-        world.until(world.time() + LOOK_EVERY).await;
-        let Some(look) = watch(world, slack, place) else { continue };
-        if look.at < aging.probed_at && begun.max(aging.ages_at) + ERASES_WITHIN < look.at {
-            judge_old(world, slack, aging, &look);
+        world.until(world.time() + world.looks_every()).await;
+        let Some(look) = watch(world, slack, &Stored::File(home)) else { continue };
+        let looked_from = look.at.saturating_sub(ERASES_WITHIN);
+        let is_ahead = aging.tells_clock && world.most_ahead(0, looked_from..=look.at) > CLOCK_ERROR;
+        if look.at < aging.probed_at && begun.max(aging.ages_at) < looked_from && !is_ahead {
+            judge_old(world, slack, aging, (&look, looked_from));
         }
     }
 }
 
+/// Looks at the store of several hosts, if it is time again.
+pub fn watch_database(world: &World, slack: &Slack, database: &WorldsDatabase) {
+    let Some(aging) = &world.scenario.aging else { return };
+    let last = world.seen.state().last.as_ref().map(|look| look.at);
+    if last.is_some_and(|last| world.time() < last + world.looks_every()) {
+        return;
+    }
+    let Some(look) = watch(world, slack, &Stored::Database(database)) else { return };
+    // What waits when conversations become old has been seen by then.
+    let looked_from = aging.ages_at + STARTED_AFTER[0];
+    let mut hosts = 0..world.hosts();
+    if look.at < aging.probed_at && hosts.any(|host| has_looked(world, aging, host, looked_from..=look.at)) {
+        judge_old(world, slack, aging, (&look, looked_from));
+    }
+}
+
+/// Whether one of several hosts has certainly looked for what is old in this period, undisturbed, and erased it.
+fn has_looked(world: &World, aging: &Aging, host: usize, period: RangeInclusive<u64>) -> bool {
+    let Some(begun) = world.lives_since(host) else { return false };
+    let times = period.start().saturating_sub(begun).div_ceil(GATEWAY_LOOKS_EVERY);
+    let looks_at = begun + times * GATEWAY_LOOKS_EVERY;
+    let is_ahead = aging.tells_clock && world.most_ahead(host, period.clone()) > CLOCK_ERROR;
+    looks_at + LOOKS_LATE <= *period.end() && !is_ahead && !world.scenario.is_harmed(host, &period)
+}
+
 /// Looks at the store once, and judges what is gone since the last time.
-pub fn watch(world: &World, slack: &Slack, place: &Place) -> Option<Look> {
-    let aging = world.scenario.aging.as_ref()?;
+pub fn watch(world: &World, slack: &Slack, stored: &Stored<'_>) -> Option<Look> {
+    world.scenario.aging.as_ref()?;
     let now = world.time();
-    let look = look(place, now)?;
+    let look = look(stored, now)?;
     let known = slack.questions().into_iter().filter(|question| question.accepted_at.is_some());
     let keys: BTreeSet<String> = known.map(|question| question.inbound.key.to_string()).collect();
     let last = {
         let mut state = world.seen.state();
+        state.awaited.extend(look.waiting.iter().map(|key| (key.clone(), now)));
         state.waited.extend(look.waiting.iter().chain(&look.open).map(|key| (key.clone(), now)));
         state.emptied.extend(keys.into_iter().filter(|key| look.is_empty(key)).map(|key| (key, now)));
         state.last.replace(look.clone())
     };
     if let Some(last) = last {
         world.seen.state().emptied.extend(look.without_what_was_parked(&last).map(|key| (key, now)));
-        judge_gone(world, slack, aging, (&last, &look));
+        judge_gone(world, slack, (&last, &look));
     }
     Some(look)
 }
 
 /// The store as it is now, where it can be read.
-fn look(place: &Place, at: u64) -> Option<Look> {
-    let store = Connection::open_with_flags(Store::path(&place.home), OpenFlags::SQLITE_OPEN_READ_ONLY).ok()?;
-    let mut archived = store.prepare(ARCHIVED).ok()?;
-    let rows = archived.query_map([], |row| Ok((row.get(0)?, row.get(1)?..=row.get(2)?))).ok()?;
-    let archived: BTreeMap<_, _> = rows.collect::<Result<_, _>>().ok()?;
-    let keys = |query: &str| -> Option<BTreeSet<String>> {
-        store.prepare(query).ok()?.query_map([], |row| row.get(0)).ok()?.collect::<Result<_, _>>().ok()
-    };
-    let mut rows = store.prepare(PARKED).ok()?;
-    let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).ok()?;
+fn look(stored: &Stored<'_>, at: u64) -> Option<Look> {
+    let id = |id: &String| id.parse::<i64>().ok();
+    let archived = |row: &Vec<String>| Some((row[0].clone(), id(&row[1])?..=id(&row[2])?));
+    let archived = stored.rows(ARCHIVED)?.iter().map(archived).collect::<Option<_>>()?;
+    let keys = |query: &str| -> Option<BTreeSet<String>> { Some(stored.rows(query)?.into_iter().flatten().collect()) };
     let mut parked: BTreeMap<String, BTreeSet<i64>> = BTreeMap::new();
-    for (key, id) in rows.collect::<Result<Vec<(String, i64)>, _>>().ok()? {
-        parked.entry(key).or_default().insert(id);
+    for row in stored.rows(PARKED)? {
+        parked.entry(row[0].clone()).or_default().insert(id(&row[1])?);
     }
     Some(Look { at, archived, waiting: keys(WAITING)?, open: keys(OPEN)?, parked })
 }
 
 /// What is gone since the last look must have been old enough, and nobody may have waited for anything there.
-fn judge_gone(world: &World, slack: &Slack, aging: &Aging, (last, now): (&Look, &Look)) {
+fn judge_gone(world: &World, slack: &Slack, (last, now): (&Look, &Look)) {
     let is_left = |key: &str, was: &RangeInclusive<i64>| {
         now.archived.get(key).is_some_and(|archived| archived.start() <= was.end())
     };
@@ -261,7 +385,7 @@ fn judge_gone(world: &World, slack: &Slack, aging: &Aging, (last, now): (&Look, 
         if last.waiting.contains(key) && now.waiting.contains(key) {
             world.breach(format!("{key} is gone, although a contact's answer is awaited there"));
         }
-        if aging.tells_clock && world.least_ahead(last.at..=now.at) > CLOCK_ERROR {
+        if world.all_know_to_be_ahead(last.at..=now.at) {
             world.breach(format!("{key} is gone, although the clock is known to be ahead"));
         }
         world.witness.erased(now.at, &names(world, &here));
@@ -269,17 +393,25 @@ fn judge_gone(world: &World, slack: &Slack, aging: &Aging, (last, now): (&Look, 
 }
 
 /// What is old must be gone, except where somebody has waited for something since the gateway began to look.
-fn judge_old(world: &World, slack: &Slack, aging: &Aging, look: &Look) {
-    let looked_from = look.at - ERASES_WITHIN;
-    let newest = world.clocks(0..=aging.ages_at - 1).max().unwrap_or_default();
-    let is_old = world.clocks(looked_from..=look.at).all(|clock| clock - newest >= limit(aging));
-    let is_ahead = aging.tells_clock && world.most_ahead(looked_from..=look.at) > CLOCK_ERROR;
-    if !is_old || is_ahead {
+fn judge_old(world: &World, slack: &Slack, aging: &Aging, (look, looked_from): (&Look, u64)) {
+    let newest = world.clocks(0..=aging.said_until).max().unwrap_or_default();
+    if world.clocks(looked_from..=look.at).any(|clock| clock - newest < limit(aging)) {
         return;
     }
-    let keys: BTreeSet<String> = slack.questions().iter().map(|question| question.inbound.key.to_string()).collect();
-    let waited = world.seen.state().waited.clone();
-    for key in keys.iter().filter(|key| waited.get(*key).is_none_or(|at| *at < looked_from)) {
+    let mut questions = slack.questions();
+    let keys: BTreeSet<String> = questions.iter().map(|question| question.inbound.key.to_string()).collect();
+    // A contact's answer may come later than what makes conversations old.
+    questions.retain(|question| question.accepted_at.is_some_and(|accepted| accepted > aging.said_until));
+    let goes_on = |key: &&String| questions.iter().any(|question| question.inbound.key.to_string() == **key);
+    let (waited, awaited) = {
+        let state = world.seen.state();
+        (state.waited.clone(), state.awaited.clone())
+    };
+    let has_waited = |key: &&String| {
+        let may_be_answered = awaited.get(*key).is_some_and(|at| at + world.looks_every() > aging.said_until);
+        may_be_answered || waited.get(*key).is_some_and(|at| *at >= looked_from)
+    };
+    for key in keys.iter().filter(|key| !goes_on(key) && !has_waited(key)) {
         if look.archived.contains_key(key) {
             world.breach(format!("{key} is older than it is to be kept, and still there"));
         }
@@ -314,10 +446,14 @@ fn names(world: &World, questions: &[Question]) -> Vec<String> {
 }
 
 impl World {
+    fn looks_every(&self) -> u64 {
+        LOOK_EVERY[usize::from(self.hosts() > 1)]
+    }
+
     /// Whether a question may have been old enough to be erased for its age at some time of this period.
     pub fn may_have_aged(&self, question: &Question, from: u64, to: u64) -> bool {
         let (Some(aging), Some(accepted)) = (&self.scenario.aging, question.accepted_at) else { return false };
-        if aging.tells_clock && self.least_ahead(from..=to) > CLOCK_ERROR {
+        if self.all_know_to_be_ahead(from..=to) {
             return false;
         }
         let oldest = self.clocks(accepted.saturating_sub(STORED_WITHIN)..=accepted).min();
@@ -331,28 +467,31 @@ impl World {
         emptied.zip(question.accepted_at).is_some_and(|(emptied, accepted)| accepted <= emptied)
     }
 
-    /// What the clock of the first machine shows at both ends of a period, and wherever it is set between them.
+    /// What the clock that counts shows at both ends of a period, and wherever it is set between them.
     fn clocks(&self, period: RangeInclusive<u64>) -> impl Iterator<Item = i64> {
-        self.turns(period).map(|at| self.clock_of(0, at))
+        self.turns(period).map(|at| self.common_clock(at))
     }
 
-    /// How far that clock is ahead in this period at least.
-    fn least_ahead(&self, period: RangeInclusive<u64>) -> i64 {
-        self.turns(period).map(|at| self.is_ahead_by(at)).min().unwrap_or_default()
+    /// Whether every host knows all the time that its clock is ahead, and erases nothing.
+    fn all_know_to_be_ahead(&self, period: RangeInclusive<u64>) -> bool {
+        let is_ahead = |host| self.turns(period.clone()).all(|at| self.is_ahead_by(host, at) > CLOCK_ERROR);
+        self.scenario.aging.as_ref().is_some_and(|aging| aging.tells_clock) && (0..self.hosts()).all(is_ahead)
     }
 
-    /// And at most.
-    fn most_ahead(&self, period: RangeInclusive<u64>) -> i64 {
-        self.turns(period).map(|at| self.is_ahead_by(at)).max().unwrap_or_default()
+    /// How far a host's clock is ahead in this period at most.
+    fn most_ahead(&self, host: usize, period: RangeInclusive<u64>) -> i64 {
+        self.turns(period).map(|at| self.is_ahead_by(host, at)).max().unwrap_or_default()
     }
 
-    /// How far the clocks have been set ahead at this time, in milliseconds.
-    pub fn is_ahead_by(&self, at: u64) -> i64 {
-        self.scenario.events.iter().filter(|event| event.at <= at).map(|event| set_by(&event.what)).sum()
+    /// How far a host's clock is ahead of the true time, in milliseconds. Where there are several, time passes when all
+    /// clocks are set.
+    pub fn is_ahead_by(&self, host: usize, at: u64) -> i64 {
+        if self.hosts() == 1 { self.is_set_by(at) } else { self.is_wrong_by(host, at) }
     }
 
     fn turns(&self, period: RangeInclusive<u64>) -> impl Iterator<Item = u64> {
-        let set = self.scenario.events.iter().filter(|event| matches!(event.what, What::Clock { .. }));
+        let is_set = |what: &What| matches!(what, What::Clock { .. } | What::ClockOf { .. });
+        let set = self.scenario.events.iter().filter(move |event| is_set(&event.what));
         let set = set.flat_map(|event| [event.at.saturating_sub(1), event.at]);
         let between: Vec<u64> = set.filter(|at| period.contains(at)).collect();
         between.into_iter().chain([*period.start(), *period.end()])

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use crate::{
-    damage,
+    aging, damage,
     database::WorldsDatabase,
     disk,
     life::{End, Life, Site},
     scenario::{Harm, What},
     slack::Slack,
     wire::Wire,
-    world::{EPOCH_MS, World},
+    world::World,
 };
 
 /// How often a process is started at most after the last trouble.
@@ -69,7 +69,8 @@ pub fn run(
         }
         let now = world.now();
         if let Some(database) = database {
-            database.set_clock(EPOCH_MS + i64::try_from(now).unwrap_or(i64::MAX));
+            database.set_clock(world.common_clock(now));
+            aging::watch_database(world, slack, database);
         }
         lay(world, wires, &mut laid);
         // A process that is alone runs to its end. After the last trouble the processes need not be interleaved as
@@ -137,7 +138,7 @@ impl Host<'_> {
             return false;
         }
         self.lives += 1;
-        self.calm_lives += usize::from(world.time() > world.scenario.calm_at);
+        self.calm_lives += usize::from(world.time() > world.scenario.ends_at());
         if let Some(wire) = self.wire {
             let (world, host) = (Arc::downgrade(world), world.host());
             wire.begins(move || {

@@ -179,7 +179,7 @@ async fn serve(site: &Site<'_>) -> Result<End, Failure> {
                 done = async { tokio::try_join!(run(&gateway, presence.as_deref(), &stop), conducted) } => done,
                 never = swap(world, policies, &services, chosen_at) => never,
                 never = erasing::keep_erasing(world, slack, place) => never,
-                never = aging::keep_watching(world, slack, place) => never,
+                never = aging::keep_watching(world, slack, home) => never,
             }
         } => ran.map(|((), is_over)| is_over),
     };

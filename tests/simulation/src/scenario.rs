@@ -1,7 +1,7 @@
 //! Plans what happens in a world: who says what when, and what goes wrong. All of it is derived from one number; to
 //! minimise a failing case, some events are left out.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::RangeInclusive};
 
 use fastrand::Rng;
 
@@ -106,8 +106,13 @@ pub enum What {
     Restart,
     /// Something in the home is damaged before the next start.
     Damage(Damage),
-    /// The machine's clock is changed by this many milliseconds.
+    /// The machine's clock is changed by this many milliseconds; with several hosts, all clocks are, as if time had passed.
     Clock {
+        by: i64,
+    },
+    /// The clock of one of several hosts is changed.
+    ClockOf {
+        host: usize,
         by: i64,
     },
     /// One of several hosts is affected by this for so long.
@@ -370,6 +375,16 @@ impl Scenario {
     pub fn harms_between(&self, from: u64, to: u64) -> bool {
         self.events.iter().any(|event| match event.what {
             What::Harm { lasts, .. } => event.at <= to && event.at + lasts >= from,
+            _ => false,
+        })
+    }
+
+    /// Whether this host was suspended or cut off at some time of this period.
+    pub fn is_harmed(&self, of: usize, period: &RangeInclusive<u64>) -> bool {
+        self.events.iter().any(|event| match event.what {
+            What::Harm { host, lasts, .. } if host == of => {
+                event.at <= *period.end() && event.at + lasts >= *period.start()
+            }
             _ => false,
         })
     }

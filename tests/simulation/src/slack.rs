@@ -488,7 +488,7 @@ impl Front for Slack {
 
     fn clock_ahead(&self) -> Option<SignedDuration> {
         let tells = self.world.scenario.aging.as_ref().is_some_and(|aging| aging.tells_clock);
-        tells.then(|| SignedDuration::from_millis(self.world.is_ahead_by(self.world.time())))
+        tells.then(|| SignedDuration::from_millis(self.world.is_ahead_by(self.world.host(), self.world.time())))
     }
 
     fn connection(&self) -> Option<Connection> {

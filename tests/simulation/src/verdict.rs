@@ -22,7 +22,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::{
-    aging,
+    aging::{self, Stored},
     database::WorldsDatabase,
     model,
     policies::Policies,
@@ -74,7 +74,7 @@ pub fn of(
     let home = homes[0].path();
     let place = database.map_or_else(|| home.into(), |database| database.place(home));
     // What is gone since the last look.
-    aging::watch(world, slack, &place);
+    aging::watch(world, slack, &database.map_or(Stored::File(home), Stored::Database));
     let mut breaches = world.breaches();
     let mut kept = Kept::read(place);
     kept.spent = figures::spent(&Store::path(home), database);

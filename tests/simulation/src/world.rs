@@ -140,10 +140,28 @@ impl World {
     }
 
     pub fn clock_of(&self, host: usize, now: u64) -> i64 {
+        self.common_clock(now) + self.is_wrong_by(host, now)
+    }
+
+    /// The clock of the only machine, or of the database of several.
+    pub fn common_clock(&self, now: u64) -> i64 {
+        EPOCH_MS + i64::try_from(now).unwrap_or(i64::MAX) + self.is_set_by(now)
+    }
+
+    /// By how much all clocks have been set.
+    pub fn is_set_by(&self, now: u64) -> i64 {
         let events = self.scenario.events.iter().filter(|event| event.at <= now);
-        let set: i64 = events.map(|event| if let What::Clock { by } = event.what { by } else { 0 }).sum();
-        let wrong = self.scenario.setting.wrong_clocks.get(host).copied().unwrap_or(0);
-        EPOCH_MS + i64::try_from(now).unwrap_or(i64::MAX) + set + wrong
+        events.map(|event| if let What::Clock { by } = event.what { by } else { 0 }).sum()
+    }
+
+    /// How far the clock of one of several hosts is ahead of the database's.
+    pub fn is_wrong_by(&self, host: usize, now: u64) -> i64 {
+        let events = self.scenario.events.iter().filter(|event| event.at <= now);
+        let set = events.filter_map(|event| match event.what {
+            What::ClockOf { host: of, by } if of == host => Some(by),
+            _ => None,
+        });
+        self.scenario.setting.wrong_clocks.get(host).copied().unwrap_or(0) + set.sum::<i64>()
     }
 
     /// The times at which the clock of one of the machines showed this.
@@ -152,7 +170,7 @@ impl World {
             .scenario
             .events
             .iter()
-            .filter(|event| matches!(event.what, What::Clock { .. }))
+            .filter(|event| matches!(event.what, What::Clock { .. } | What::ClockOf { .. }))
             .map(|event| event.at)
             .collect();
         since.insert(0, 0);
@@ -255,6 +273,12 @@ impl World {
     /// Waits until the running process is killed.
     pub async fn killed(&self) {
         self.hosts[self.host()].killed.notified().await;
+    }
+
+    /// When the current life of this process began, if it is alive.
+    pub fn lives_since(&self, host: usize) -> Option<u64> {
+        let life = self.state().lives[host];
+        (life.begun.is_some() && !life.is_dead).then_some(life.before)
     }
 
     /// Whether there is one process, which is alive and was never restarted.

@@ -331,6 +331,10 @@ impl Front for Slack {
         true
     }
 
+    fn is_group(&self, channel: &str) -> bool {
+        self.statuses.knows_group(channel)
+    }
+
     fn clock_ahead(&self) -> Option<SignedDuration> {
         self.web.clock_ahead()
     }

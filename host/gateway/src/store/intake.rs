@@ -43,8 +43,13 @@ pub(super) const ASIDE: &str = "SELECT message FROM inbox WHERE id = ?1 AND mess
 pub(super) const FORGET_ASIDE: &str = "UPDATE inbox SET attached = NULL, edited = NULL, called_off = ?2 WHERE id = ?1";
 pub(super) const OPEN_SESSION: &str =
     "INSERT INTO session (key, created_at, active_at, channel) VALUES (?1, ?2, ?2, ?3)";
+/// The age of a conversation counts by the clock that all hosts share.
+const OPEN_SESSION_OF_HOSTS: &str =
+    "INSERT INTO session (key, created_at, active_at, channel) VALUES (?1, ?2, pmk_now(), ?3)";
 pub(super) const ENTER_SESSION: &str =
-    "UPDATE session SET active_at = ?2, channel = coalesce(?3, channel) WHERE id = ?1";
+    "UPDATE session SET active_at = ?3, channel = coalesce(?2, channel) WHERE id = ?1";
+const ENTER_SESSION_OF_HOSTS: &str =
+    "UPDATE session SET active_at = pmk_now(), channel = coalesce(?2, channel) WHERE id = ?1";
 pub(super) const ENTER_INBOX: &str =
     "INSERT INTO inbox (session_id, event_id, received_at, ts, message, channel, \"user\", by_app)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
@@ -355,12 +360,20 @@ pub(super) fn enter(
         Some(SessionId(session)) => {
             // It may be older than a question that begins in the same transaction.
             conn.moved(|| Invalidation::Conversation(session));
-            conn.prepare_cached(ENTER_SESSION)?.run(params![session, now_ms, inbound.channel()])?;
+            match conn {
+                Connection::Sqlite(_) => {
+                    conn.prepare_cached(ENTER_SESSION)?.run(params![session, inbound.channel(), now_ms])?;
+                }
+                Connection::Postgres(_) => {
+                    conn.prepare_cached(ENTER_SESSION_OF_HOSTS)?.run(params![session, inbound.channel()])?;
+                }
+            }
             session
         }
         None => {
             conn.moved(|| Invalidation::Session(key.clone()));
-            conn.prepare_cached(OPEN_SESSION)?.insert(params![key, now_ms, inbound.channel()])?
+            let mut open = conn.prepare_cached(conn.either(OPEN_SESSION, OPEN_SESSION_OF_HOSTS))?;
+            open.insert(params![key, now_ms, inbound.channel()])?
         }
     };
     let by_app = inbound.by_app.then_some(1_i64);

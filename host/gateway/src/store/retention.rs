@@ -114,8 +114,8 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn idle_conversations(&self, days: u32, now_ms: i64) -> Result<Vec<SessionKey>, StoreError> {
-        let since_ms = since(days, now_ms);
         self.read(move |conn| {
+            let since_ms = since(days, moment::of(conn, now_ms)?);
             let mut statement = conn.prepare_cached(IDLE)?;
             let mut rows = statement.query([since_ms])?;
             let mut keys = Vec::new();
@@ -284,7 +284,7 @@ fn since(days: u32, now_ms: i64) -> i64 {
 /// Refuses to erase a conversation in which somebody waits for something, or writes again.
 fn refuse(conn: &Connection, session: SessionId, key: &SessionKey, erasing: Erasing, now_ms: i64) -> Result<(), Fault> {
     if let Erasing::Idle { days } = erasing
-        && conn.prepare_cached(ACTIVE_SINCE)?.exists(params![session.0, since(days, now_ms)])?
+        && conn.prepare_cached(ACTIVE_SINCE)?.exists(params![session.0, since(days, moment::of(conn, now_ms)?)])?
     {
         return Err(StoreError::NotIdle(key.clone()).into());
     }

@@ -4,7 +4,8 @@
 use fastrand::Rng;
 
 use super::{
-    Event, Harm, Overflow, Point, Said, Scenario, Setting, Trouble, What, calm_after, deeds, erasing, numbered, probes,
+    Event, Harm, Overflow, Point, Said, Scenario, Setting, Trouble, What, aging, calm_after, deeds, erasing, numbered,
+    probes,
 };
 use crate::{
     random::{dice, one_of},
@@ -32,6 +33,13 @@ pub const FIRST_OF_STOPS: usize = 1_000;
 
 /// Possible clock errors, in milliseconds.
 const WRONG: [i64; 6] = [0, 0, 0, -3_600_000, 3_600_000, 90_000];
+
+/// Worlds of smaller seeds are known from before clocks were set while hosts run, and stay as they were.
+const FIRST_SET: u64 = 6_000;
+
+/// By how much a clock is set.
+const SET: [i64; 8] =
+    [-20 * 3_600_000, -13 * 3_600_000, -3_600_000, -90_000, 90_000, 3_600_000, 13 * 3_600_000, 20 * 3_600_000];
 
 impl Scenario {
     pub(super) fn of_several(seed: u64, hosts: usize) -> Scenario {
@@ -86,11 +94,17 @@ impl Scenario {
         let deeds = deeds::of(seed, &events, calm_at).into_iter().filter(|(_, what)| !matches!(what, What::Swap(_)));
         events.extend(deeds);
         events.extend(erasing::of_several(seed, &events, calm_at));
+        let aging = aging::of_several(seed, &events, hosts, calm_at + PROBED_AFTER);
+        if aging.as_ref().is_some_and(|aging| aging.needs_contacts) {
+            (setting.contacts, setting.tools) = (true, true);
+        }
+        events.extend(aging.iter().flat_map(|aging| aging.events.clone()));
+        events.extend(clocks_set(seed, hosts, aging.as_ref().map_or(calm_at, |aging| aging.ages_at)));
         let mut events = numbered(events);
         let stops = stops.into_iter().zip(FIRST_OF_STOPS..);
         events.extend(stops.map(|((at, what), number)| Event { number, at, what }));
         events.sort_by_key(|event| event.at);
-        Scenario { seed, setting, events, calm_at, aging: None }
+        Scenario { seed, setting, events, calm_at, aging }
     }
 }
 
@@ -106,6 +120,25 @@ fn stops_at_work(seed: u64, hosts: usize, events: &[(u64, What)]) -> Vec<(u64, W
         (at, What::Harm { harm: Harm::Stopped, host, lasts: rng.u64(3_000..12_000) })
     };
     (0..rng.usize(1..5)).map(|_| stop(&mut rng)).collect()
+}
+
+/// Sets clocks of hosts that run: each is set wrong, and right again. None of the seeds that were kept before has these
+/// last digits.
+fn clocks_set(seed: u64, hosts: usize, until: u64) -> Vec<(u64, What)> {
+    if seed < FIRST_SET || !matches!(seed % 10, 3 | 6 | 7) {
+        return vec![];
+    }
+    let mut rng = dice(seed, "clocks");
+    let mut times: Vec<u64> = (0..rng.usize(1..8)).map(|_| rng.u64(0..until)).collect();
+    times.sort_unstable();
+    let mut wrong_by = vec![0; hosts];
+    let set = times.into_iter().map(|at| {
+        let host = rng.usize(..hosts);
+        let by = if wrong_by[host] == 0 { one_of(&mut rng, &SET) } else { -wrong_by[host] };
+        wrong_by[host] += by;
+        (at, What::ClockOf { host, by })
+    });
+    set.collect()
 }
 
 /// Many people ask at once, so that the hosts' writes share transactions.

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     directive::Kind,
-    store::{Bound, error::Fault, sql::Connection},
+    store::{Bound, Erasing, error::Fault, sql::Connection},
 };
 
 const KEY: &str = "slack:dm:U1";
@@ -226,6 +226,27 @@ async fn hosts_whose_clocks_differ_by_more_than_an_hour_deleted_each_others_coun
     }
     turn.received_at_ms = now;
     assert_eq!(first.count_of_app(&turn, 2, now).await.unwrap(), Some(Bound::Person));
+}
+
+/// Regression: the host that took a message in dated it, and the host that erased counted from its own clock.
+#[tokio::test]
+async fn a_conversation_was_too_young_or_too_old_by_the_clock_of_one_of_its_hosts() {
+    let Some([one, other]) = two() else { return };
+    let (first, _lock) = at_work(&one).await;
+    let (second, _other_lock) = at_work(&other).await;
+    let (now, day) = (number(&one, "SELECT pmk_now()"), 24 * 60 * 60 * 1_000);
+    for (event, by) in [("Ev1", now - 2 * day), ("Ev2", now + 2 * day)] {
+        let inbox = first.accept(&inbound(KEY, event), by).await.unwrap().unwrap();
+        answer(&first, inbox).await;
+        for by in [now - 2 * day, now + 2 * day] {
+            assert_eq!(second.idle_conversations(1, by).await.unwrap(), []);
+            let erasing = Erasing::Idle { days: 1 };
+            let kept = second.erase_conversation(&KEY.parse().unwrap(), erasing, Duration::ZERO, by).await;
+            assert_eq!(kept.unwrap_err(), StoreError::NotIdle(KEY.parse().unwrap()));
+        }
+    }
+    asked(&one, |conn| conn.execute_batch("UPDATE session SET active_at = active_at - 2 * 86400000").unwrap());
+    assert_eq!(second.idle_conversations(1, now - 2 * day).await.unwrap(), [KEY.parse().unwrap()]);
 }
 
 #[tokio::test]

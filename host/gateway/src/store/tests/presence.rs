@@ -94,6 +94,7 @@ async fn each_conversation_is_read_from_the_last_message_that_was_known_when_it_
     let home = home();
     let store = open(&home);
     let gone = NOW;
+    it_is(&home, NOW);
     for (key, event, when) in [
         ("slack:dm:U1", "Ev1", gone - 2 * HOUR),
         ("slack:dm:U1", "Ev2", gone - HOUR),
@@ -106,6 +107,7 @@ async fn each_conversation_is_read_from_the_last_message_that_was_known_when_it_
         store.accept(&at(key, event, &ts(when)), NOW).await.unwrap().expect("new");
     }
     // Inactive for too long.
+    it_is(&home, gone - 40 * DAY);
     store.accept(&at("slack:dm:U3", "Ev7", &ts(gone - 40 * DAY)), gone - 40 * DAY).await.unwrap().expect("new");
     let outage = Outage { since_ms: Some(gone), until_ms: gone + HOUR, announce: None, read: true };
     store.came_back(outage.clone()).await.unwrap();
@@ -146,7 +148,9 @@ async fn a_channel_in_whose_threads_people_talk_is_read_for_what_begins_there() 
     let home = home();
     let store = open(&home);
     let long_ago = NOW - 40 * DAY;
+    it_is(&home, long_ago);
     store.accept(&at("slack:channel:C1", "Ev1", &ts(long_ago)), long_ago).await.unwrap().expect("new");
+    it_is(&home, NOW);
     accept(&store, "slack:channel:C1:5.000001", "Ev2").await;
     let outage = Outage { since_ms: Some(NOW + HOUR), until_ms: NOW + 2 * HOUR, announce: None, read: true };
     store.came_back(outage).await.unwrap();
@@ -161,6 +165,7 @@ async fn a_channel_in_whose_threads_people_talk_is_read_for_what_begins_there() 
 async fn a_thread_in_which_contacts_were_asked_is_read_although_nobody_has_written_in_it() {
     let home = home();
     let store = open(&home);
+    it_is(&home, NOW);
     accept(&store, "slack:channel:C1", "Ev1").await;
     let marker = serde_json::json!({
         "channelId": "C1", "threadTs": "5.000001", "question": "q", "pendingSince": NOW, "mentionedUserIds": ["U2"],
@@ -186,6 +191,7 @@ async fn of_more_than_can_be_read_the_first_are_read_and_the_rest_is_noted_once(
         ("slack:channel:C2:7.000001", "Ev3", NOW + 1),
         ("slack:dm:U1", "Ev4", NOW),
     ] {
+        it_is(&home, when);
         store.accept(&at(key, event, &ts(when)), when).await.unwrap().expect("new");
     }
     let outage = Outage { since_ms: Some(NOW + HOUR), until_ms: NOW + 2 * HOUR, announce: None, read: true };
@@ -262,6 +268,7 @@ async fn a_stop_that_is_read_again_after_a_weekend_stops_nothing_more() {
 async fn who_talked_by_direct_message_since_is_known_with_its_channel() {
     let home = home();
     let store = open(&home);
+    it_is(&home, NOW);
     for (key, event) in [("slack:dm:U1", "Ev1"), ("slack:dm:U1:5.000001", "Ev2"), ("slack:channel:C1", "Ev3")] {
         accept(&store, key, event).await;
     }

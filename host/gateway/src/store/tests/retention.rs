@@ -148,8 +148,11 @@ async fn a_conversation_that_waits_for_an_answer_is_not_erased_and_one_with_park
 async fn only_conversations_in_which_nobody_has_written_for_so_long_are_too_old() {
     let home = home();
     let store = open(&home);
+    it_is(&home, NOW);
     say(&store, KEY, "Ev1", "an old one", "indeed").await;
+    it_is(&home, NOW + 5 * DAY_MS);
     let recent = store.accept(&inbound(OTHER, "Ev2"), NOW + 5 * DAY_MS).await.unwrap().unwrap();
+    it_is(&home, NOW + 10 * DAY_MS);
     let idle = async |days: u32| store.idle_conversations(days, NOW + 10 * DAY_MS).await.unwrap();
     assert_eq!(idle(11).await, []);
     assert_eq!(idle(9).await, [key(KEY)]);
@@ -167,7 +170,9 @@ async fn only_conversations_in_which_nobody_has_written_for_so_long_are_too_old(
 async fn what_an_interruption_left_is_erased_by_the_next_attempt() {
     let home = home();
     let store = open(&home);
+    it_is(&home, NOW);
     let turn = talk_of_zebras(&store).await;
+    it_is(&home, NOW + 2 * DAY_MS);
     assert!(store.cancel_escalation("C1", "1.1", "U1", NOW).await.unwrap().is_some());
     store.erase_conversation(&key(KEY), Erasing::Anyway, Duration::ZERO, NOW).await.unwrap();
     assert_eq!(receipts_of(&home, turn.turn), 1);
@@ -243,7 +248,9 @@ async fn an_edit_that_comes_again_brings_back_nothing_that_was_erased() {
 async fn a_contacts_answer_and_an_edit_are_content_too() {
     let home = home();
     let store = open(&home);
+    it_is(&home, NOW);
     let open = ask(&store, accept(&store, OTHER, "Ev1").await).await;
+    it_is(&home, NOW + 2 * DAY_MS);
     store.record(open.turn, Recorded { messages: vec![], ..recorded("", "") }, NOW).await.unwrap();
     store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     let idle = async || store.idle_conversations(1, NOW + 2 * DAY_MS).await.unwrap();
@@ -261,8 +268,10 @@ async fn a_contacts_answer_and_an_edit_are_content_too() {
 async fn a_conversation_in_which_somebody_writes_again_is_kept() {
     let home = home();
     let store = open(&home);
+    it_is(&home, NOW);
     say(&store, KEY, "Ev1", "an old one", "indeed").await;
     let later = NOW + 10 * DAY_MS;
+    it_is(&home, later);
     assert_eq!(store.idle_conversations(9, later).await.unwrap(), [key(KEY)]);
     let again = store.accept(&inbound(KEY, "Ev2"), later).await.unwrap().unwrap();
     let turn = ask(&store, again).await;
@@ -279,7 +288,9 @@ async fn a_conversation_in_which_somebody_writes_again_is_kept() {
 async fn a_conversation_that_is_still_to_be_read_back_is_not_idle() {
     let home = home();
     let store = open(&home);
+    it_is(&home, NOW);
     say(&store, KEY, "Ev1", "an old one", "indeed").await;
+    it_is(&home, NOW + 10 * DAY_MS);
     asked(&home, |conn| conn.execute_batch("UPDATE session SET read_from = '1.0'").unwrap());
     assert_eq!(store.idle_conversations(1, NOW + 10 * DAY_MS).await.unwrap(), []);
     asked(&home, |conn| conn.execute_batch("UPDATE session SET read_from = NULL").unwrap());

@@ -175,6 +175,7 @@ async fn a_window_that_is_changed_while_it_is_read_is_not_remembered() {
 async fn a_prune_edits_the_window_and_nothing_else() {
     let home = home();
     let store = open(&home);
+    it_is(&home, NOW);
     for n in 0..4 {
         turn(&store, KEY, &format!("Ev{n}")).await;
     }
