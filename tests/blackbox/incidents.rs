@@ -2,11 +2,7 @@
 //! answer, and does not when the part that prevents it is switched off.
 
 use pmk_core::{Block, Guard, History, Message, Origin, Plan, Role, Transcript, message, testing::pairs_are_whole};
-use pmk_models::{
-    ErrorClass, Meter, Model, Request,
-    anthropic::{Anthropic as Client, Config},
-    http,
-};
+use pmk_models::{ErrorClass, Meter, Model, Request, anthropic::Anthropic as Client, http, streamed::Config};
 use pmk_stand_ins::anthropic::{self, Anthropic, Behaviour};
 use serde_json::{Value, json};
 
@@ -149,7 +145,7 @@ async fn seed_002_without_the_guard_the_provider_refuses_the_session_for_ever() 
     server.expect_refusals("`tool_use");
     let _ = rustls::crypto::ring::default_provider().install_default();
     let url = http::base_url("the test's", &server.url(), true).expect("loopback");
-    let client = Client::new(Config::new(anthropic::KEY.into(), url, "claude-haiku-4-5")).expect("a client");
+    let client = Client::new(Config::new(Some(anthropic::KEY.into()), url, "claude-haiku-4-5")).expect("a client");
     let messages = tool_turns();
     let (mut whole, mut torn) = (0, 0);
     for oldest_kept in 1..messages.len() {

@@ -26,7 +26,7 @@ use pmk_host::{
     ledger::{Ledger, report::TurnReport},
     mra::{self, Mra},
     services::{Parts, Services, SharedLibrary},
-    store::{BeginOutcome, Hold, Outgoing, Receipts, Recorded, Sent, Store, TurnOutcome},
+    store::{BeginOutcome, Hold, Outgoing, Recorded, Sent, Store},
 };
 use pmk_knowledge::Library;
 use pmk_models::{Answer, ErrorClass, Meter, Model, ModelError, Request, Stop, Usage};
@@ -133,25 +133,8 @@ async fn session(home: &Path) {
             Entry::new(0, if n % 2 == 0 { Message::user(text) } else { Message::assistant(text) })
         })
         .collect();
-    let recorded = Recorded {
-        messages,
-        usage: Usage::default(),
-        also: vec![],
-        atoms: vec![],
-        parts: vec![Outgoing::reply("x")],
-        calibration: None,
-        sizes: None,
-        escalation: None,
-        case: None,
-        report: TurnReport::of_command(open.inbound.event_id.clone(), open.inbound.key.clone(), "none"),
-        outcome: TurnOutcome::default(),
-        keep_live: true,
-        events: vec![],
-        receipts: Receipts::default(),
-        pieces: vec![],
-        revision: 0,
-        placeholder: None,
-    };
+    let report = TurnReport::of_command(open.inbound.event_id.clone(), open.inbound.key.clone(), "none");
+    let recorded = Recorded { messages, keep_live: true, ..Recorded::of(report, vec![Outgoing::reply("x")], 0) };
     store.record(open.turn, recorded, NOW).await.expect("records");
     store.finish(open.turn, vec![Sent { part: 0, id: None }], vec![], NOW).await.expect("finishes");
 }

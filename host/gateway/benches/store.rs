@@ -17,9 +17,8 @@ use pmk_core::{Entry, Message, SessionKey};
 use pmk_host::{
     chat::{Attachments, Inbound, ReplyTo},
     ledger::report::TurnReport,
-    store::{BeginOutcome, Hold, Outgoing, Receipts, Recorded, Sent, Store, TurnOutcome, WindowEdit},
+    store::{BeginOutcome, Hold, Outgoing, Recorded, Sent, Store, WindowEdit},
 };
-use pmk_models::Usage;
 use tokio::runtime::Runtime;
 
 const CONVERSATIONS: usize = 200;
@@ -63,24 +62,11 @@ async fn turn(store: &Store, conversation: usize, number: usize) {
         store.edit_live(open.session, edit, vec![], NOW).await.expect("prunes");
     }
     let answer = QUESTION.repeat(4);
+    let report = TurnReport::of_command(open.inbound.event_id.clone(), open.inbound.key.clone(), "none");
     let recorded = Recorded {
         messages: vec![Entry::new(0, Message::user(QUESTION)), Entry::new(0, Message::assistant(answer.clone()))],
-        usage: Usage::default(),
-        parts: vec![Outgoing::reply(answer)],
-        also: vec![],
-        atoms: vec![],
-        calibration: None,
-        sizes: None,
-        escalation: None,
-        case: None,
-        report: TurnReport::of_command(open.inbound.event_id.clone(), open.inbound.key.clone(), "none"),
-        outcome: TurnOutcome::default(),
         keep_live: true,
-        events: vec![],
-        receipts: Receipts::default(),
-        pieces: vec![],
-        revision: 0,
-        placeholder: None,
+        ..Recorded::of(report, vec![Outgoing::reply(answer)], 0)
     };
     store.record(open.turn, recorded, NOW).await.expect("records");
     store
@@ -135,25 +121,8 @@ async fn archive(store: &Store, numbers: &AtomicUsize, messages: usize) {
     let BeginOutcome::Ask(open) = store.begin(inbox, None, Hold::Alone, NOW).await.expect("begins") else {
         panic!("a new turn")
     };
-    let recorded = Recorded {
-        messages: filler,
-        usage: Usage::default(),
-        parts: vec![],
-        also: vec![],
-        atoms: vec![],
-        calibration: None,
-        sizes: None,
-        escalation: None,
-        case: None,
-        report: TurnReport::of_command(open.inbound.event_id.clone(), open.inbound.key.clone(), "none"),
-        outcome: TurnOutcome::default(),
-        keep_live: true,
-        events: vec![],
-        receipts: Receipts::default(),
-        pieces: vec![],
-        revision: 0,
-        placeholder: None,
-    };
+    let report = TurnReport::of_command(open.inbound.event_id.clone(), open.inbound.key.clone(), "none");
+    let recorded = Recorded { messages: filler, keep_live: true, ..Recorded::of(report, vec![], 0) };
     store.record(open.turn, recorded, NOW).await.expect("records");
     store.finish(open.turn, vec![], vec![], NOW).await.expect("finishes");
     store.reset(&key(0), NOW).await.expect("resets");

@@ -19,7 +19,6 @@ use serde_json::{Map, Value};
 use crate::{access::people::People, embedded, language};
 
 mod document;
-mod duplicate_keys;
 mod edit;
 mod effective;
 pub(crate) mod experiment;
@@ -209,9 +208,14 @@ impl Config {
             None => return Err(format!("it has no `version`, this build expects {VERSION}")),
         }
         let root = Value::Object(root);
-        let twice = duplicate_keys::twice(text).into_iter();
+        let mut twice = vec![];
+        if let Ok(root) = serde_json::from_str::<Object>(text) {
+            root.twice("", &mut twice);
+        }
         problems.extend(
-            twice.map(|key| Problem { what: format!("duplicate key `{key}`; the last one counts"), is_grave: false }),
+            twice
+                .into_iter()
+                .map(|key| Problem { what: format!("duplicate key `{key}`; the last one counts"), is_grave: false }),
         );
         keys::file().look("", &root, problems);
         let Value::Object(root) = root else { return Ok(Config::default()) };

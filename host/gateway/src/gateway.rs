@@ -14,7 +14,7 @@ use crate::{
     front::{FrontError, Intake},
     ledger::TaggedEvent,
     policies::experiment::{live, signals},
-    presence::FoundIntake,
+    presence::{self, health_check::HealthCheck, manager::Manager},
     services::Services,
     store::{Parked, Verdict},
     turn,
@@ -56,9 +56,25 @@ impl Gateway {
         &self.handler.dispatcher
     }
 
-    /// Returns what takes in messages that are found by reading back.
-    pub fn found(&self) -> Arc<dyn FoundIntake> {
-        Arc::new(self.handler.clone())
+    /// Returns what presence needs of the gateway and its services.
+    pub fn presence(&self, vitals: Arc<HealthCheck>, manager: Arc<Manager>) -> presence::Ports {
+        let Handler { services, dispatcher } = &self.handler;
+        presence::Ports {
+            clock: services.clock.clone(),
+            store: services.store.clone(),
+            front: Arc::clone(&services.front),
+            ledger: services.ledger.clone(),
+            people: Arc::clone(&services.people),
+            admins: services.admins.clone(),
+            messages: Arc::clone(&services.messages),
+            settings: services.config.presence,
+            stop: services.stop.clone(),
+            tasks: services.tasks.clone(),
+            dispatcher: Arc::clone(dispatcher),
+            found: Arc::new(self.handler.clone()),
+            vitals,
+            manager,
+        }
     }
 
     /// Continues what an earlier run left unfinished, takes messages in until the front's input ends or the

@@ -1,9 +1,9 @@
 //! Models: providers behind one trait, and the classification of their errors.
 //!
-//! [`open()`] turns `--model` into a [`Model`]. [`anthropic`] is a client of the Messages API; it uses [`http`], which
-//! reads the events, and [`classify`](mod@classify) for errors. `openai` does the same for chat completions;
-//! [`claude_cli`] runs the local `claude`; [`sim`] replaces all of them in tests. The reaction to a failure is its
-//! [`Action`]; a request with a malformed history can be [repaired](repair()).
+//! [`open()`] turns `--model` into a [`Model`]. [`anthropic`] is a client of the Messages API, `openai` one of chat
+//! completions; both are [`streamed`], with the events read by [`http`] and errors understood by
+//! [`classify`](mod@classify). [`claude_cli`] runs the local `claude`; [`sim`] replaces all of them in tests. The
+//! reaction to a failure is its [`Action`]; a request with a malformed history can be [repaired](repair()).
 
 #![deny(missing_docs)]
 
@@ -33,6 +33,7 @@ mod repair;
 mod room;
 pub mod sim;
 mod sse;
+pub mod streamed;
 mod tool_ids;
 pub mod windows;
 

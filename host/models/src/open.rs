@@ -18,6 +18,7 @@ use super::{
     http,
     openai::{self, OpenAi},
     sim::{self, Sim, SimConfig},
+    streamed::Config,
 };
 
 /// The environment variable with Anthropic's key.
@@ -170,6 +171,10 @@ pub fn open(spec: &ModelSpec, environment: &Environment) -> Result<Arc<dyn Model
     if spec.window == Some(0) {
         return Err(OpenError::EmptyWindow);
     }
+    let config = |key, base_url, default_model| {
+        let model = spec.name.as_deref().unwrap_or(default_model);
+        Config { window: spec.window, limits: environment.limits(), ..Config::new(key, base_url, model) }
+    };
     match spec.provider {
         Provider::Sim => {
             let options = spec.name.as_deref().map(SimConfig::parse).transpose().map_err(OpenError::BadSim)?;
@@ -182,11 +187,7 @@ pub fn open(spec: &ModelSpec, environment: &Environment) -> Result<Arc<dyn Model
             let key = trimmed(environment.anthropic_api_key.as_ref()).ok_or(missing)?;
             let base_url = environment.anthropic_base_url.as_deref().unwrap_or(anthropic::DEFAULT_BASE_URL);
             let base_url = http::base_url(ANTHROPIC_BASE_URL, base_url, true)?;
-            let model = spec.name.as_deref().unwrap_or(anthropic::DEFAULT_MODEL);
-            let mut config = anthropic::Config::new(key, base_url, model);
-            config.window = spec.window;
-            config.limits = environment.limits();
-            Ok(Arc::new(Anthropic::new(config)?))
+            Ok(Arc::new(Anthropic::new(config(Some(key), base_url, anthropic::DEFAULT_MODEL))?))
         }
         Provider::OpenAi => {
             let key = trimmed(environment.openai_api_key.as_ref());
@@ -196,11 +197,7 @@ pub fn open(spec: &ModelSpec, environment: &Environment) -> Result<Arc<dyn Model
             }
             let base_url = named.unwrap_or(openai::DEFAULT_BASE_URL);
             let base_url = http::base_url(OPENAI_BASE_URL, base_url, key.is_some())?;
-            let model = spec.name.as_deref().unwrap_or(openai::DEFAULT_MODEL);
-            let mut config = openai::Config::new(key, base_url, model);
-            config.window = spec.window;
-            config.limits = environment.limits();
-            Ok(Arc::new(OpenAi::new(config)?))
+            Ok(Arc::new(OpenAi::new(config(key, base_url, openai::DEFAULT_MODEL))?))
         }
         Provider::ClaudeCli => {
             let model = spec.name.as_deref().unwrap_or(claude_cli::DEFAULT_MODEL);
@@ -327,7 +324,7 @@ mod tests {
         assert!(!format!("{environment:?}").contains("secret"));
         assert_eq!(refused("anthropic-api", &environment), OpenError::BadKey);
         let url = http::base_url(ANTHROPIC_BASE_URL, anthropic::DEFAULT_BASE_URL, true).expect("a good address");
-        let config = anthropic::Config::new(SecretString::from("sk-secret"), url, "m");
+        let config = Config::new(Some(SecretString::from("sk-secret")), url, "m");
         assert!(!format!("{config:?}").contains("secret"));
     }
 

@@ -2,7 +2,7 @@
 //! or killed.
 
 use std::{
-    path::{Path, PathBuf},
+    path::PathBuf,
     pin::{Pin, pin},
     sync::Arc,
     time::Duration,
@@ -17,7 +17,7 @@ use pmk_host::{
     messages::Messages,
     mra::{self, Mra},
     policies::TurnPolicies,
-    presence::{self, Presence, health_check::HealthCheck, manager::Manager},
+    presence::{Presence, health_check::HealthCheck, manager::Manager},
     services::{Parts, Services, SharedLibrary},
     store::{Opening, Place, Store},
 };
@@ -160,7 +160,11 @@ async fn serve(site: &Site<'_>) -> Result<End, Failure> {
     let services = Services::new(parts, stop.clone());
     let gateway = Gateway::new(&services);
     let presence = match world.scenario.setting.presence {
-        true => Some(Presence::begin(home, presence(home, &services, &gateway), silent_ms).await?),
+        true => {
+            let vitals = HealthCheck::starting(home);
+            let manager = Manager::of_environment(Arc::clone(&vitals), Messages::new(services.config.language));
+            Some(Presence::begin(home, gateway.presence(vitals, Arc::new(manager)), silent_ms).await?)
+        }
         false => None,
     };
     let ran = tokio::select! {
@@ -184,28 +188,6 @@ async fn serve(site: &Site<'_>) -> Result<End, Failure> {
         } => ran.map(|((), is_over)| is_over),
     };
     ran.map(|is_over| End::Asked { is_over })
-}
-
-/// The ports of presence, with the world's clock.
-fn presence(home: &Path, services: &Services, gateway: &Gateway) -> presence::Ports {
-    let vitals = HealthCheck::starting(home);
-    let manager = Manager::of_environment(Arc::clone(&vitals), Messages::new(services.config.language));
-    presence::Ports {
-        clock: services.clock.clone(),
-        store: services.store.clone(),
-        front: Arc::clone(&services.front),
-        ledger: services.ledger.clone(),
-        people: Arc::clone(&services.people),
-        admins: services.admins.clone(),
-        messages: Arc::clone(&services.messages),
-        settings: services.config.presence,
-        stop: services.stop.clone(),
-        tasks: services.tasks.clone(),
-        dispatcher: Arc::clone(gateway.dispatcher()),
-        found: gateway.found(),
-        vitals,
-        manager: Arc::new(manager),
-    }
 }
 
 /// Runs the gateway, and announces its start and end.

@@ -18,7 +18,6 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    net::{SocketAddr, TcpListener},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -30,7 +29,9 @@ use axum::{
     routing::post,
 };
 use serde_json::{Value, json};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
+
+use crate::served::{Broken, Served};
 
 mod behaviour;
 mod rules;
@@ -86,9 +87,7 @@ struct Shared {
     rules: Vec<(String, Behaviour)>,
     queue: VecDeque<Behaviour>,
     requests: Vec<Recorded>,
-    /// The rules of the API that requests broke, and the words of those that were to be broken.
-    broken: Vec<String>,
-    to_break: Vec<String>,
+    broken: Broken,
     held: watch::Sender<bool>,
 }
 
@@ -113,9 +112,8 @@ impl Shared {
 /// When it is dropped, if a request broke a rule of the API that it was not [to break](Anthropic::expect_refusals): a
 /// client has to know when a request is malformed. That one is too large, it can only learn.
 pub struct Anthropic {
-    address: SocketAddr,
+    served: Served,
     shared: Arc<Mutex<Shared>>,
-    _stop: oneshot::Sender<()>,
 }
 
 /// Texts, any of which identifies a request.
@@ -147,33 +145,18 @@ impl Anthropic {
 
     /// As [`start`](Self::start), for tests without a runtime.
     pub fn start_blocking() -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port on the loopback interface");
-        listener.set_nonblocking(true).expect("a socket that can be polled");
-        let address = listener.local_addr().expect("the address just bound");
         let shared = Arc::new(Mutex::new(Shared { window: DEFAULT_WINDOW, ..Shared::default() }));
         let app = Router::new()
             .route("/v1/messages", post(messages))
             .fallback(not_found)
             .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
             .with_state(Arc::clone(&shared));
-        let (stop, stopped) = oneshot::channel::<()>();
-        std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-            runtime.block_on(async move {
-                let listener = tokio::net::TcpListener::from_std(listener).expect("the socket just bound");
-                // Open streams are cut off, because some of them would never end.
-                tokio::select! {
-                    served = axum::serve(listener, app) => served.expect("a running server"),
-                    _ = stopped => {}
-                }
-            });
-        });
-        Anthropic { address, shared, _stop: stop }
+        Anthropic { served: Served::start(app), shared }
     }
 
     /// The value for `ANTHROPIC_BASE_URL`.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("http://{}", self.served.address)
     }
 
     /// Queues the response to the next valid request.
@@ -218,7 +201,7 @@ impl Anthropic {
 
     /// The test's own requests break rules whose message contains this.
     pub fn expect_refusals(&self, words: &str) {
-        self.lock().to_break.push(words.to_owned());
+        self.lock().broken.expect(words);
     }
 
     /// From now on no answer begins before [`release`](Self::release); requests are still received.
@@ -248,13 +231,7 @@ impl Anthropic {
 
 impl Drop for Anthropic {
     fn drop(&mut self) {
-        let mut broken = self.lock().broken.clone();
-        let to_break = self.lock().to_break.clone();
-        broken.retain(|message| !to_break.iter().any(|words| message.contains(words)));
-        // A test that fails already has said why.
-        if !std::thread::panicking() {
-            assert_eq!(broken, [] as [&str; 0]);
-        }
+        self.lock().broken.fail_at_the_end();
     }
 }
 
@@ -271,7 +248,9 @@ async fn messages(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMap, 
         let verdict = rules::check_headers(&headers)
             .and_then(|()| parsed.map(drop).map_err(|error| rules::Refusal::invalid(format!("invalid JSON: {error}"))))
             .and_then(|()| rules::check_body(&body));
-        shared.broken.extend(verdict.as_ref().err().map(|refusal| refusal.message.clone()));
+        if let Err(refusal) = &verdict {
+            shared.broken.note(&refusal.message);
+        }
         let answer = body["max_tokens"].as_u64().filter(|_| shared.counts_answer);
         let window = rules::check_window(prompt_tokens, answer, shared.window, shared.is_terse);
         let told = verdict.is_ok().then(|| window.as_ref().err().map(|refusal| refusal.message.clone())).flatten();
@@ -308,23 +287,4 @@ fn respond(status: u16, headers: &[(String, String)], body: Body) -> Response<Bo
         response = response.header(name, value);
     }
     response.body(body).expect("headers of the test's choice")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    #[should_panic(expected = "a rule was broken")]
-    fn a_violation_that_a_test_does_not_look_at_fails_it() {
-        let server = Anthropic::start_blocking();
-        server.lock().broken.push("a rule was broken".to_owned());
-    }
-
-    #[test]
-    fn a_violation_that_a_test_expects_does_not_fail_it() {
-        let server = Anthropic::start_blocking();
-        server.expect_refusals("a rule");
-        server.lock().broken.push("a rule was broken".to_owned());
-    }
 }

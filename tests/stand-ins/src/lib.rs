@@ -10,6 +10,7 @@ pub mod patience;
 pub mod postgres;
 pub mod program;
 pub mod relay;
+mod served;
 pub mod slack;
 pub mod surroundings;
 pub mod usage;

@@ -4,7 +4,6 @@
 
 use std::{
     collections::{BTreeSet, VecDeque},
-    net::{SocketAddr, TcpListener},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -16,9 +15,11 @@ use axum::{
     routing::post,
 };
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
 
-use crate::images;
+use crate::{
+    images,
+    served::{Broken, Served},
+};
 
 /// The only key that is accepted.
 pub const KEY: &str = "sk-openai-stand-in";
@@ -57,9 +58,7 @@ struct Shared {
     refused: Option<(Kind, Reply)>,
     rules: Vec<(String, Reply)>,
     requests: Vec<Value>,
-    /// The rules of the API that requests broke, and the words of those that were to be broken.
-    broken: Vec<String>,
-    to_break: Vec<String>,
+    broken: Broken,
     /// The maximum number of tokens of a request, and the response to a larger one.
     window: Option<(u64, Box<dyn FnMut() -> Reply + Send>)>,
     /// The token counts of the requests that were larger.
@@ -94,39 +93,24 @@ pub fn count_tokens(body: &Value) -> u64 {
 /// # Panics
 /// When it is dropped, if a request broke a rule of the API that it was not [to break](OpenAi::expect_refusals).
 pub struct OpenAi {
-    address: SocketAddr,
+    served: Served,
     shared: Arc<Mutex<Shared>>,
-    _stop: oneshot::Sender<()>,
 }
 
 impl OpenAi {
     /// Starts a stand-in on a free port, on a separate thread.
     pub fn start() -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port on the loopback interface");
-        listener.set_nonblocking(true).expect("a socket that can be polled");
-        let address = listener.local_addr().expect("the address just bound");
         let shared = Arc::new(Mutex::new(Shared::default()));
         let app = Router::new()
             .route("/v1/chat/completions", post(completions))
             .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
             .with_state(Arc::clone(&shared));
-        let (stop, stopped) = oneshot::channel::<()>();
-        std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-            runtime.block_on(async move {
-                let listener = tokio::net::TcpListener::from_std(listener).expect("the socket just bound");
-                tokio::select! {
-                    served = axum::serve(listener, app) => served.expect("a running server"),
-                    _ = stopped => {}
-                }
-            });
-        });
-        OpenAi { address, shared, _stop: stop }
+        OpenAi { served: Served::start(app), shared }
     }
 
     /// The value for `OPENAI_BASE_URL`.
     pub fn url(&self) -> String {
-        format!("http://{}/v1", self.address)
+        format!("http://{}/v1", self.served.address)
     }
 
     /// Queues the response to the next valid request.
@@ -163,7 +147,7 @@ impl OpenAi {
 
     /// The test's own requests break rules whose message contains this.
     pub fn expect_refusals(&self, words: &str) {
-        lock(&self.shared).to_break.push(words.to_owned());
+        lock(&self.shared).broken.expect(words);
     }
 
     /// The body of every request so far, including refused ones.
@@ -174,13 +158,7 @@ impl OpenAi {
 
 impl Drop for OpenAi {
     fn drop(&mut self) {
-        let mut broken = lock(&self.shared).broken.clone();
-        let to_break = lock(&self.shared).to_break.clone();
-        broken.retain(|message| !to_break.iter().any(|words| message.contains(words)));
-        // A test that fails already has said why.
-        if !std::thread::panicking() {
-            assert_eq!(broken, [] as [&str; 0]);
-        }
+        lock(&self.shared).broken.fail_at_the_end();
     }
 }
 
@@ -197,7 +175,7 @@ async fn completions(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMa
         return refuse(401, "invalid_api_key", "Incorrect API key provided.");
     }
     if let Err(message) = check(&body) {
-        shared.broken.push(message.clone());
+        shared.broken.note(&message);
         return refuse(400, "invalid_request_error", &message);
     }
     if let Some((_, reply)) = shared.refused.clone().filter(|(is_refused, _)| is_refused(&body)) {
@@ -374,20 +352,6 @@ fn is_in_parts(content: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    #[should_panic(expected = "a rule was broken")]
-    fn a_violation_that_a_test_does_not_look_at_fails_it() {
-        let server = OpenAi::start();
-        lock(&server.shared).broken.push("a rule was broken".to_owned());
-    }
-
-    #[test]
-    fn a_violation_that_a_test_expects_does_not_fail_it() {
-        let server = OpenAi::start();
-        server.expect_refusals("a rule");
-        lock(&server.shared).broken.push("a rule was broken".to_owned());
-    }
 
     #[test]
     fn calls_and_their_results_are_checked() {

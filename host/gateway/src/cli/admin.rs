@@ -13,7 +13,6 @@ use super::{
     text::{one_line, printable},
 };
 use crate::{
-    config::Config,
     messages::Messages,
     operator::{
         admin::{self, Change, LogEntry},
@@ -61,10 +60,7 @@ impl AdminCommand {
 }
 
 fn list(context: &Context) -> Result<(), Failure> {
-    let (config, warnings) = Config::load_for_command(&context.home)?;
-    for warning in warnings {
-        context.warn(&warning);
-    }
+    let config = context.config()?;
     let admins = config.people.admins;
     if context.json {
         return print_json(&json!(admins));

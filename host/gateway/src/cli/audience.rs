@@ -12,7 +12,6 @@ use super::{
 };
 use crate::{
     access::audience::{Audience, Audiences},
-    config::Config,
     operator::admin::{Change, ChangeError},
 };
 
@@ -62,10 +61,7 @@ impl AudienceCommand {
 }
 
 fn list(context: &Context) -> Result<(), Failure> {
-    let (config, warnings) = Config::load_for_command(&context.home)?;
-    for warning in warnings {
-        context.warn(&warning);
-    }
+    let config = context.config()?;
     let Audiences { default, users, channels } = config.people.audience;
     if context.json {
         let effective = default.unwrap_or(Audience::FALLBACK);

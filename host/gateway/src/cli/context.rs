@@ -24,7 +24,7 @@ use super::{
     text::printable,
 };
 use crate::{
-    config::{self, Origin, Secret},
+    config::{self, Config, Origin, Secret},
     database::Database,
     messages::terminal,
     store::Place,
@@ -47,6 +47,15 @@ pub(super) struct Context {
 const STORE_VARIABLE: &str = "PMK_STORE";
 
 impl Context {
+    /// Reads gateway.json, and prints the warnings about it.
+    pub(super) fn config(&self) -> Result<Config, Failure> {
+        let (config, warnings) = Config::load_for_command(&self.home)?;
+        for warning in warnings {
+            self.warn(&warning);
+        }
+        Ok(config)
+    }
+
     /// Returns the location of the store, from the command line, or else the environment, or else gateway.json.
     pub(super) fn place(&self) -> Result<Place, Failure> {
         let in_home = Place::from(&self.home);

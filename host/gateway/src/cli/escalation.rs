@@ -15,7 +15,6 @@ use super::{
     text::{one_line, printable, time},
 };
 use crate::{
-    config::Config,
     escalation::{self, Marker, Pools},
     ledger::Ledger,
     operator::admin::{Actor, Change},
@@ -72,10 +71,7 @@ impl EscalationCommand {
 }
 
 fn list(context: &Context) -> Result<(), Failure> {
-    let (config, warnings) = Config::load_for_command(&context.home)?;
-    for warning in warnings {
-        context.warn(&warning);
-    }
+    let config = context.config()?;
     let Pools { default, repos } = config.people.escalation;
     let pending = pending(context)?;
     if context.json {

@@ -96,10 +96,7 @@ struct SlackAnswers {
 impl InitCommand {
     pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
         // A file that cannot be read is not overwritten.
-        let (before, warnings) = Config::load_for_command(&context.home)?;
-        for warning in warnings {
-            context.warn(&warning);
-        }
+        let before = context.config()?;
         let store = store_to_write(context)?;
         let is_asked = std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !context.json;
         let answers = if is_asked {

@@ -237,8 +237,8 @@ impl Run {
         swapper.take_choice().await?;
         let swaps = swapping::start(lock, swapper, swapping::report(&services), gateway.dispatcher(), at_a_terminal)?;
         // From here on, the start cannot fail.
-        let presence =
-            Presence::begin(&context.home, ending::presence(&services, &gateway, &vitals, &manager), silent_ms).await?;
+        let ports = gateway.presence(Arc::clone(&vitals), Arc::clone(&manager));
+        let presence = Presence::begin(&context.home, ports, silent_ms).await?;
         Ok(Some(Assembled {
             presence,
             swaps,

@@ -3,7 +3,7 @@
 //! `serde_json` sorts the keys of an object. Its feature that keeps the order would apply to the whole program and
 //! change the order of keys in every output and every request, so gateway.json has a type of its own.
 
-use std::fmt;
+use std::{collections::HashSet, fmt};
 
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
@@ -56,9 +56,30 @@ impl Json {
             _ => None,
         }
     }
+
+    fn twice(&self, at: &str, found: &mut Vec<String>) {
+        match self {
+            Json::Object(object) => object.twice(at, found),
+            Json::List(list) => list.iter().for_each(|item| item.twice(at, found)),
+            Json::Scalar(_) => {}
+        }
+    }
 }
 
 impl Object {
+    /// Finds the paths of all keys that repeat an earlier key of the same object, such as `slack.replyIn`. `at` is the
+    /// path of this object; the items of a list have that of the list.
+    pub(super) fn twice(&self, at: &str, found: &mut Vec<String>) {
+        let mut keys = HashSet::new();
+        for (key, value) in &self.entries {
+            let path = if at.is_empty() { key.clone() } else { format!("{at}.{key}") };
+            if !keys.insert(key) {
+                found.push(path.clone());
+            }
+            value.twice(&path, found);
+        }
+    }
+
     /// Sets the value of a key: in its place, or else at the end.
     pub fn set(&mut self, key: &str, value: impl Into<Json>) {
         *self.entry(key, || Json::Scalar(Value::Null)) = value.into();
@@ -257,6 +278,19 @@ mod tests {
         let expected =
             r#"{"z":"new","a":{"x":{"deep":{"k":"v"}}},"list":["U1","U2"],"twice":1,"twice":3,"more":{"list":["U3"]}}"#;
         assert_eq!(text(&root), expected);
+    }
+
+    #[test]
+    fn a_key_that_stands_twice_is_found_wherever_it_is() {
+        let twice = |text: &str| {
+            let mut found = vec![];
+            object(text).twice("", &mut found);
+            found
+        };
+        let text = r#"{"a": 1, "b": {"c": [{"d": 1.5, "d": -1}], "c": null}, "a": true, "e": {"a": "x"}}"#;
+        assert_eq!(twice(text), ["b.c.d", "b.c", "a"]);
+        assert_eq!(twice(r#"{"a": 1, "a": {"b": 1, "b": 2}}"#), ["a", "a.b"]);
+        assert!(twice(r#"{"a": {"b": 1}, "b": 1}"#).is_empty());
     }
 
     #[test]

@@ -27,7 +27,12 @@ impl Month {
 
     /// Returns the month of a file of this series, by its name.
     pub fn of_file(series: Series, name: &str) -> Option<Month> {
-        let month = name.strip_prefix(series.name())?.strip_prefix('-')?.strip_suffix(".log")?;
+        Month::named(series.name(), name)
+    }
+
+    /// Returns the month of a file that is called `PREFIX-YYYY-MM.log`.
+    pub fn named(prefix: &str, name: &str) -> Option<Month> {
+        let month = name.strip_prefix(prefix)?.strip_prefix('-')?.strip_suffix(".log")?;
         let (year, month) = month.split_once('-')?;
         let number = |text: &str, digits: usize| {
             let is_one = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -39,7 +44,12 @@ impl Month {
 
     /// Returns the name of the file of this series for this month.
     pub fn file(self, series: Series) -> String {
-        format!("{}-{self}.log", series.name())
+        self.name(series.name())
+    }
+
+    /// Returns the name of the file with this prefix for this month.
+    pub fn name(self, prefix: &str) -> String {
+        format!("{prefix}-{self}.log")
     }
 
     /// Returns the next month.

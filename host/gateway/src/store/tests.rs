@@ -95,21 +95,8 @@ fn recorded(question: &str, answer: &str) -> Recorded {
     Recorded {
         messages: [Message::user(question), Message::assistant(answer)].map(|message| Entry::new(0, message)).into(),
         usage: Usage { input_tokens: 10, output_tokens: 5, cache_read_tokens: 3, cache_creation_tokens: 2 },
-        parts: vec![Outgoing::reply(answer)],
-        also: vec![],
-        atoms: vec![],
-        calibration: None,
-        sizes: None,
-        escalation: None,
-        case: None,
-        report: report(),
-        outcome: TurnOutcome::default(),
         keep_live: true,
-        events: vec![],
-        receipts: Receipts::default(),
-        pieces: vec![],
-        revision: 0,
-        placeholder: None,
+        ..Recorded::of(report(), vec![Outgoing::reply(answer)], 0)
     }
 }
 

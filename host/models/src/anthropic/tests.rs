@@ -7,10 +7,12 @@ use pmk_stand_ins::{
     anthropic::{self as stand_in, Behaviour, KEY},
     patience::{PATIENCE, let_pass, until_async},
 };
+use reqwest::Url;
+use secrecy::SecretString;
 use serde_json::{Value, json};
 
 use super::{super::open::ANTHROPIC_BASE_URL, *};
-use crate::{ErrorClass, Stop, Usage, http};
+use crate::{ErrorClass, Listener, Model, Stop, Usage, http};
 
 fn base_url(text: &str) -> Result<Url, OpenError> {
     http::base_url(ANTHROPIC_BASE_URL, text, true)
@@ -22,7 +24,7 @@ const SHORT: Duration = Duration::from_millis(200);
 fn config(server: &stand_in::Anthropic) -> Config {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let url = base_url(&server.url()).expect("loopback");
-    let mut config = Config::new(SecretString::from(KEY), url, "claude-haiku-4-5");
+    let mut config = Config::new(Some(SecretString::from(KEY)), url, "claude-haiku-4-5");
     config.limits.first_wait = Duration::from_millis(1);
     config.limits.idle_timeout = PATIENCE;
     config.limits.attempts = 3;
@@ -455,7 +457,7 @@ async fn a_wrong_key_is_said_and_never_shown() {
     let server = stand_in::Anthropic::start().await;
     server.expect_refusals("invalid x-api-key");
     let mut config = config(&server);
-    config.api_key = SecretString::from("sk-secret");
+    config.api_key = Some(SecretString::from("sk-secret"));
     let client = Anthropic::new(config).expect("a client");
     assert!(!format!("{client:?}").contains("sk-secret"));
     let error = client.ask(&question("hello"), &Meter::default()).await.expect_err("a wrong key");
@@ -478,7 +480,8 @@ async fn the_window_is_known_by_family_and_can_be_set() {
 fn a_client_of_the_real_address_can_be_built() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let url = base_url(DEFAULT_BASE_URL).expect("https");
-    let client = Anthropic::new(Config::new(SecretString::from(KEY), url, DEFAULT_MODEL)).expect("a TLS configuration");
+    let client =
+        Anthropic::new(Config::new(Some(SecretString::from(KEY)), url, DEFAULT_MODEL)).expect("a TLS configuration");
     assert_eq!(client.endpoint.url.as_str(), "https://api.anthropic.com/v1/messages");
 }
 

@@ -13,10 +13,11 @@ use pmk_stand_ins::{
     openai::{self as stand_in, KEY, Reply},
     patience::{PATIENCE, let_pass},
 };
+use secrecy::SecretString;
 use serde_json::json;
 
 use super::*;
-use crate::{ErrorClass, Stop, Tool, http};
+use crate::{ErrorClass, Listener, Model, Stop, Tool, http};
 
 fn client(server: &stand_in::OpenAi, key: Option<&str>) -> OpenAi {
     let _ = rustls::crypto::ring::default_provider().install_default();

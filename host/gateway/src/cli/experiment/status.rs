@@ -14,7 +14,7 @@ use super::super::{
 };
 use super::suspensions::Suspensions;
 use crate::{
-    config::{Config, ExperimentConfig},
+    config::ExperimentConfig,
     control::look,
     policies::experiment::figures::{
         self, ArmFigures, Compared, Difference, Figures, Finding, LEAST_CONVERSATIONS, PoliciesChanged, Role,
@@ -31,10 +31,7 @@ pub(in crate::cli) struct Status {
 
 impl Status {
     pub(super) fn run(self, context: &Context) -> Result<(), Failure> {
-        let (config, warnings) = Config::load_for_command(&context.home)?;
-        for warning in warnings {
-            context.warn(&warning);
-        }
+        let config = context.config()?;
         if let Some(on) = config.experiment.as_ref().filter(|experiment| experiment.is_on(clock::now_ms()))
             && let Err(failure) = super::load(context, &config.policy, on)
         {

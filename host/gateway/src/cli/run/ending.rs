@@ -1,6 +1,6 @@
 //! How a run ends: it is asked to stop, its input ends, or it cannot go on.
 
-use std::{pin::pin, sync::Arc};
+use std::pin::pin;
 
 use pmk_system::error::Failure;
 use tokio_util::sync::CancellationToken;
@@ -8,8 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     gateway::Gateway,
     ledger::{Event, Ledger},
-    presence::{self, Presence, health_check::HealthCheck, manager::Manager},
-    services::Services,
+    presence::Presence,
     store::StoreError,
 };
 
@@ -18,31 +17,6 @@ pub(super) fn lost(ledger: &Ledger, stop: &CancellationToken, how: StoreError) -
     stop.cancel();
     ledger.note(Event::StoreLost { reason: how.to_string() });
     how.into()
-}
-
-/// Returns what presence needs of the services.
-pub(super) fn presence(
-    services: &Services,
-    gateway: &Gateway,
-    vitals: &Arc<HealthCheck>,
-    manager: &Arc<Manager>,
-) -> presence::Ports {
-    presence::Ports {
-        clock: services.clock.clone(),
-        store: services.store.clone(),
-        front: Arc::clone(&services.front),
-        ledger: services.ledger.clone(),
-        people: Arc::clone(&services.people),
-        admins: services.admins.clone(),
-        messages: Arc::clone(&services.messages),
-        settings: services.config.presence,
-        stop: services.stop.clone(),
-        tasks: services.tasks.clone(),
-        dispatcher: Arc::clone(gateway.dispatcher()),
-        found: gateway.found(),
-        vitals: Arc::clone(vitals),
-        manager: Arc::clone(manager),
-    }
 }
 
 /// Runs the gateway, and announces its departure when it is asked to stop or its input has ended. `leaving` is called

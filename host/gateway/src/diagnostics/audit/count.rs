@@ -381,3 +381,31 @@ fn about(because: &str, helped: bool) -> String {
         false => format!("{because}: did not help"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    /// A field's name as it stands in the source.
+    fn snake_case(key: &str) -> String {
+        let underscored =
+            |c: char| if c.is_ascii_uppercase() { format!("_{}", c.to_ascii_lowercase()) } else { c.into() };
+        key.chars().map(underscored).collect()
+    }
+
+    /// Events of other versions are counted, too, so they are read as JSON, and nothing else holds the names together.
+    #[test]
+    fn what_is_counted_is_called_as_it_is_written() {
+        let written = [include_str!("../../ledger/event.rs"), include_str!("../../ledger/tags.rs")].concat();
+        let read = [include_str!("count.rs"), include_str!("arms.rs")];
+        let read = read.map(|text| text.split("#[cfg(test)]").next().unwrap_or_default()).concat();
+        let counted = read.lines().filter(|line| line.contains("=>"));
+        for event in counted.filter_map(|line| line.trim().strip_prefix('"')?.split('"').next()) {
+            assert!(written.contains(&format!("rename = \"{event}\"")), "{event}");
+        }
+        for reading in ["event[\"", "text(event, \"", "text(\"", "count(\"", "number(\""] {
+            let keys = read.split(reading).skip(1).filter_map(|rest| rest.split('"').next());
+            for key in keys.filter(|key| *key != "type") {
+                assert!(written.contains(&format!(" {}: ", snake_case(key))), "{key}");
+            }
+        }
+    }
+}

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::Record;
+use crate::ledger::{Month, Series};
 
 /// A longer line is not an event.
 const MAX_LINE_BYTES: usize = 1 << 20;
@@ -64,7 +65,8 @@ fn record(line: &[u8]) -> Option<Record> {
 
 /// Returns the files that may contain events since that time.
 fn files(folder: &Path, since: Timestamp) -> io::Result<Vec<PathBuf>> {
-    let first_month = since.strftime("events-%Y-%m.log").to_string();
+    let first_month = Month::of(since);
+    let is_in_time = |name: &str| Month::of_file(Series::Events, name).is_some_and(|month| month >= first_month);
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
@@ -74,15 +76,10 @@ fn files(folder: &Path, since: Timestamp) -> io::Result<Vec<PathBuf>> {
         .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
         .collect::<io::Result<Vec<_>>>()?
         .into_iter()
-        .filter(|name| name == "events.log" || is_month(name) && *name >= first_month)
+        .filter(|name| name == "events.log" || is_in_time(name))
         .collect();
     names.sort();
     Ok(names.into_iter().map(|name| folder.join(name)).collect())
-}
-
-fn is_month(name: &str) -> bool {
-    let month = name.strip_prefix("events-").and_then(|rest| rest.strip_suffix(".log"));
-    month.is_some_and(|month| month.len() == 7 && month.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'))
 }
 
 #[cfg(test)]

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use super::{blocklist::is_blocked, error::ChangeError};
+use super::{
+    error::ChangeError,
+    listed::{is, is_blocked},
+};
 use crate::config::{self, Json, Object};
 use crate::slack_id::Id;
 
@@ -12,7 +15,7 @@ const KEY: &[&str] = &["admins"];
 ///
 /// # Errors
 /// The id is invalid, the person is already an admin or is blocked, or gateway.json cannot be changed.
-pub fn add_admin(home: &Path, user: &str) -> Result<(), ChangeError> {
+pub(super) fn add_admin(home: &Path, user: &str) -> Result<(), ChangeError> {
     let user = Id::user(user)?;
     config::edit(home, |root| {
         if is_blocked(root, user) {
@@ -31,7 +34,7 @@ pub fn add_admin(home: &Path, user: &str) -> Result<(), ChangeError> {
 ///
 /// # Errors
 /// The person is not an admin, or is the last one, or gateway.json cannot be changed.
-pub fn remove_admin(home: &Path, user: &str) -> Result<(), ChangeError> {
+pub(super) fn remove_admin(home: &Path, user: &str) -> Result<(), ChangeError> {
     config::edit(home, |root| {
         // Only admins who can act as one count.
         let can_act = |root: &Object, admin: &Json| {
@@ -49,11 +52,6 @@ pub fn remove_admin(home: &Path, user: &str) -> Result<(), ChangeError> {
         admins.retain(|admin| !is(admin, user));
         Ok(())
     })
-}
-
-/// Compares ids without surrounding whitespace, as the permission check does.
-fn is(admin: &Json, user: &str) -> bool {
-    admin.as_str().is_some_and(|admin| admin.trim() == user)
 }
 
 #[cfg(test)]

@@ -13,11 +13,11 @@ use crate::{
 ///
 /// # Errors
 /// The audience is unknown, or gateway.json cannot be changed.
-pub fn set_default_audience(home: &Path, audience: &str) -> Result<Audience, ChangeError> {
+pub(super) fn set_default_audience(home: &Path, audience: &str) -> Result<(), ChangeError> {
     let audience: Audience = audience.parse()?;
     config::edit(home, |root| {
         root.object_at(&["audience"])?.set("default", audience.name());
-        Ok(audience)
+        Ok(())
     })
 }
 
@@ -25,12 +25,12 @@ pub fn set_default_audience(home: &Path, audience: &str) -> Result<Audience, Cha
 ///
 /// # Errors
 /// The audience is unknown, the id is invalid, or gateway.json cannot be changed.
-pub fn set_audience(home: &Path, id: &str, audience: &str) -> Result<Audience, ChangeError> {
+pub(super) fn set_audience(home: &Path, id: &str, audience: &str) -> Result<(), ChangeError> {
     let key = key_of(Id::parse(id)?);
     let audience: Audience = audience.parse()?;
     config::edit(home, |root| {
         root.object_at(&["audience", key])?.set(id, audience.name());
-        Ok(audience)
+        Ok(())
     })
 }
 
@@ -38,7 +38,7 @@ pub fn set_audience(home: &Path, id: &str, audience: &str) -> Result<Audience, C
 ///
 /// # Errors
 /// The file has no such entry, or cannot be changed.
-pub fn unset_audience(home: &Path, id: &str) -> Result<(), ChangeError> {
+pub(super) fn unset_audience(home: &Path, id: &str) -> Result<(), ChangeError> {
     config::edit(home, |root| {
         let holding: Vec<&str> = ["users", "channels"].into_iter().filter(|key| holds(root, key, id)).collect();
         if holding.is_empty() {

@@ -66,8 +66,8 @@ impl Change {
     /// A value is invalid, the change has already been made, or gateway.json cannot be changed.
     pub fn make(&self, home: &Path) -> Result<(), ChangeError> {
         match self {
-            Change::DefaultAudience { audience } => audiences::set_default_audience(home, audience).map(drop),
-            Change::SetAudience { id, audience } => audiences::set_audience(home, id, audience).map(drop),
+            Change::DefaultAudience { audience } => audiences::set_default_audience(home, audience),
+            Change::SetAudience { id, audience } => audiences::set_audience(home, id, audience),
             Change::UnsetAudience { id } => audiences::unset_audience(home, id),
             Change::AddContact { pool, user } => contacts::add_contact(home, pool, user),
             Change::RemoveContact { pool, user } => contacts::remove_contact(home, pool, user),

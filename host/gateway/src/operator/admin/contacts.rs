@@ -2,7 +2,10 @@
 
 use std::{fmt, path::Path};
 
-use super::{blocklist::is_blocked, error::ChangeError};
+use super::{
+    error::ChangeError,
+    listed::{is, is_blocked},
+};
 use crate::slack_id::Id;
 use crate::{config, mra};
 
@@ -48,7 +51,7 @@ impl fmt::Display for Pool<'_> {
 ///
 /// # Errors
 /// The pool or the id is invalid, the person is already in the pool or is blocked, or gateway.json cannot be changed.
-pub fn add_contact(home: &Path, pool: &str, user: &str) -> Result<(), ChangeError> {
+pub(super) fn add_contact(home: &Path, pool: &str, user: &str) -> Result<(), ChangeError> {
     let pool = Pool::parse(pool)?;
     let user = Id::user(user)?;
     config::edit(home, |root| {
@@ -68,7 +71,7 @@ pub fn add_contact(home: &Path, pool: &str, user: &str) -> Result<(), ChangeErro
 ///
 /// # Errors
 /// There is no such pool, the person is not in it, or gateway.json cannot be changed.
-pub fn remove_contact(home: &Path, pool: &str, user: &str) -> Result<(), ChangeError> {
+pub(super) fn remove_contact(home: &Path, pool: &str, user: &str) -> Result<(), ChangeError> {
     let pool = Pool::parse(pool)?;
     config::edit(home, |root| {
         if let Pool::Repo(repo) = pool
@@ -89,9 +92,4 @@ pub fn remove_contact(home: &Path, pool: &str, user: &str) -> Result<(), ChangeE
         }
         Ok(())
     })
-}
-
-/// Compares ids without surrounding whitespace, as an escalation does.
-fn is(contact: &config::Json, user: &str) -> bool {
-    contact.as_str().is_some_and(|contact| contact.trim() == user)
 }

@@ -11,6 +11,9 @@ use jiff::Timestamp;
 use pmk_system::{home, lines::Lines};
 use serde::{Deserialize, Serialize};
 
+use super::log::PREFIX;
+use crate::ledger::Month;
+
 /// How many changes are shown by default.
 pub const SHOWN: usize = 20;
 
@@ -87,14 +90,14 @@ fn months(folder: &Path) -> io::Result<Vec<PathBuf>> {
     for file in files {
         let file = file?;
         let name = file.file_name();
-        let month = name.to_str().and_then(|name| name.strip_prefix("admin-")?.strip_suffix(".log"));
-        // For names of this length, text order is time order.
-        if month.is_some_and(|month| month.len() == "2026-04".len()) && file.path().is_file() {
-            months.push(file.path());
+        if let Some(month) = name.to_str().and_then(|name| Month::named(PREFIX, name))
+            && file.path().is_file()
+        {
+            months.push((month, file.path()));
         }
     }
     months.sort();
-    Ok(months)
+    Ok(months.into_iter().map(|(_, path)| path).collect())
 }
 
 /// Returns the last entries of one file.

@@ -7,12 +7,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::Timestamp;
 use pmk_system::home;
 use serde::Serialize;
 use thiserror::Error;
 
 use super::actor::Actor;
+use crate::ledger::Month;
+
+/// The prefix of the names of its files.
+pub(super) const PREFIX: &str = "admin";
+
 /// The log of one home, for the changes of one person.
 #[derive(Clone, Debug)]
 pub struct AdminLog {
@@ -62,7 +67,7 @@ impl AdminLog {
             ok: outcome.is_ok(),
             reason: outcome.err(),
         };
-        let path = self.folder.join(format!("admin-{}.log", at.to_zoned(TimeZone::UTC).strftime("%Y-%m")));
+        let path = self.folder.join(Month::of(at).name(PREFIX));
         let written = serde_json::to_string(&line).map_err(io::Error::from).and_then(|line| {
             home::create_private_dir(&self.folder)?;
             append_line(&path, &line)

@@ -224,6 +224,8 @@ mod tests {
     use super::*;
     use pmk_system::home;
 
+    use crate::ledger::Month;
+
     fn clerk(home: &tempfile::TempDir, again: bool) -> CommandExecutor {
         let again_since = again.then(|| Timestamp::from_second(1_700_000_000).expect("a time"));
         CommandExecutor { home: home.path().to_owned(), actor: Actor::Slack { user: "U1".into() }, again_since }
@@ -284,8 +286,8 @@ mod tests {
     #[test]
     fn a_log_that_cannot_be_written_keeps_no_change_from_being_made() {
         let home = tempfile::tempdir().expect("a home");
-        let month = Timestamp::now().strftime("%Y-%m").to_string();
-        fs::create_dir_all(home::gateway_dir(home.path()).join(format!("admin-{month}.log"))).expect("in its place");
+        let log = Month::of(Timestamp::now()).name("admin");
+        fs::create_dir_all(home::gateway_dir(home.path()).join(log)).expect("in its place");
         clerk(&home, false).change("admins.add", &Change::AddAdmin { user: "U2".into() }).expect("added");
         assert!(fs::read_to_string(home::config_file(home.path())).expect("gateway.json").contains("U2"));
     }
