@@ -14,6 +14,7 @@ use pmk_search::terms_of_message;
 use super::{
     codec::{self, NewMessage},
     error::Fault,
+    receipt,
     sql::{Connection, params},
 };
 use crate::ids::{SessionId, TurnId};
@@ -31,7 +32,7 @@ const RECORD: &str = "WITH stored AS (
          INSERT INTO archive (session_id, number, message_id, terms)
          VALUES (?2, (SELECT coalesce(max(number) + 1, 0) FROM archive WHERE session_id = ?2), ?1, ?10))
      INSERT INTO said (message_id, session_id, terms) SELECT ?1, ?2, string_to_array(?11, ' ') WHERE ?11 <> ''";
-pub(super) const OF_TURN: &str = "SELECT id FROM message WHERE turn_id = ?1";
+pub(super) const OF_TURN: &str = "SELECT id, session_id FROM message WHERE turn_id = ?1";
 pub(super) const FORGET: &str = "DELETE FROM archive WHERE message_id = ?1";
 pub(super) const FORGET_MESSAGES: &str = "DELETE FROM message WHERE turn_id = ?1";
 pub(super) const COUNT_TERMS: &str = "UPDATE archive SET terms = ?2 WHERE message_id = ?1";
@@ -103,12 +104,18 @@ pub(super) fn index_again(conn: &Connection, session: SessionId, id: i64, terms:
 }
 
 /// Removes what an attempt at a turn has recorded: from archive and index first, because the ids of its messages will
-/// be used again.
+/// be used again. What receipts of other turns quote of it goes as well: its question may be erased later, when nothing
+/// leads to those texts any more.
 pub(super) fn forget(conn: &Connection, turn: TurnId) -> Result<(), Fault> {
     let mut of_turn = conn.prepare_cached(OF_TURN)?;
-    let ids: Vec<i64> = of_turn.query_map([turn.0], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    for id in ids {
+    let found = of_turn.query_map([turn.0], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let found: Vec<(i64, i64)> = found.collect::<Result<_, _>>()?;
+    let (ids, sessions): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+    for &id in &ids {
         forget_message(conn, id)?;
+    }
+    if let Some(&session) = sessions.first() {
+        receipt::erase_texts_of(conn, SessionId(session), &ids)?;
     }
     Ok(conn.prepare_cached(FORGET_MESSAGES)?.run([turn.0])?)
 }

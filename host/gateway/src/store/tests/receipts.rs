@@ -101,3 +101,25 @@ async fn a_receipt_that_names_what_its_turn_does_not_have_is_refused_with_it() {
     assert_eq!(number(&home, "SELECT count(*) FROM text"), 0);
     store.record(open.turn, recorded("q", "a"), NOW).await.unwrap();
 }
+
+/// Regression: whoever had the question erased later, left what had been quoted of the attempt: nothing names it any more.
+#[tokio::test]
+async fn what_a_receipt_quoted_of_an_attempt_stayed_when_that_was_forgotten() {
+    let home = home();
+    let store = open(&home);
+    let [first, second] = [accept(&store, "slack:dm:U1", "Ev1").await, accept(&store, "slack:dm:U1", "Ev2").await];
+    let begun = ask(&store, first).await;
+    let said = [Message::user("the password is heliotrope")];
+    let ids = store.archive(begun.session, begun.turn, &said, NOW).await.unwrap();
+    let other = ask(&store, second).await;
+    let mut receipts = Receipts::default();
+    let mut quoting = receipt(0, &mut receipts, vec![Reference::Added(0)]);
+    let quoted = receipts.keep("> the password is heliotrope");
+    quoting.plan = quoting.plan.map(|plan| Plan { recalled: ids, recall: Some(quoted), ..plan });
+    receipts.push(quoting);
+    store.record(other.turn, Recorded { receipts, ..recorded("q", "a") }, NOW).await.unwrap();
+    store.finish(other.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
+    ask(&store, first).await;
+    assert_eq!(number(&home, "SELECT count(*) FROM text WHERE body LIKE '%heliotrope%'"), 0);
+    assert_eq!(number(&home, "SELECT count(*) FROM text WHERE body LIKE '%help desk%'"), 1);
+}
