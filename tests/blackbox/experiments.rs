@@ -415,6 +415,22 @@ fn an_arm_that_cannot_be_loaded_keeps_the_experiment_from_beginning_and_nobody_f
     assert!(of_type(&lines, "notice").iter().any(|notice| notice["channel"] == "U0ADMIN"), "{lines:#?}");
 }
 
+/// Regression: only another change of gateway.json, or a restart, had it tried again.
+#[test]
+fn a_mended_file_of_an_experiment_that_was_refused_was_not_looked_at() {
+    let home = Home::new();
+    write(&home, "less", &json!([{"name": "a"}, {"name": "b", "policy": {"files": ["mine.wasm"]}}]));
+    let gateway = Running::start(home.command(&["run", "--model", "sim"]));
+    home.await_events("experiment.refused", 1);
+    home.write("mine.wasm", b"oops");
+    home.await_events("experiment.refused", 2);
+    home.write("mine.wasm", std::fs::read(component("strict")).expect("a component"));
+    let on = &home.await_events("experiment.on", 1)[0];
+    assert_eq!(on["arms"][1]["policy"], "strict", "{on}");
+    assert!(gateway.end().0.success());
+    assert_eq!(home.events("experiment.refused").len(), 2, "each file is refused once");
+}
+
 #[test]
 fn a_shadow_arm_decides_and_does_nothing() {
     let home = Home::new();

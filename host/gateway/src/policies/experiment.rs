@@ -11,6 +11,7 @@ mod allocation;
 pub mod arms;
 pub mod figures;
 pub mod live;
+mod mended;
 pub mod shadow;
 pub mod shared_arms;
 pub mod signals;

@@ -19,6 +19,7 @@ use tokio_util::task::TaskTracker;
 use super::{
     arms::{Arm, Arms, Load},
     figures,
+    mended::ArmFiles,
     shared_arms::{NotLoaded, Shared},
 };
 use crate::{
@@ -91,9 +92,10 @@ enum Again {
     Never,
     /// At this time, because the store could not be used.
     At(Instant),
-    /// Once other hosts have sent their arms, because the files here cannot be loaded.
-    OnceSent {
+    /// Once the files here, which cannot be loaded, have changed, or other hosts have sent their arms.
+    OnceLoadable {
         since: Instant,
+        files: ArmFiles,
         /// What is wrong with the files, until the admins have been told.
         untold: Option<Failure>,
     },
@@ -189,6 +191,7 @@ impl RunningExperiment {
             return;
         }
         self.next(&trial, Again::Never);
+        let files = ArmFiles::of(&config);
         match self.shared(&config).load(&self.ports.load, &trial.policy).await {
             Ok(arms) => self.begin(config, arms, &trial).await,
             Err(NotLoaded::Store(error)) => self.later(&trial, &error),
@@ -198,9 +201,7 @@ impl RunningExperiment {
                 if !self.ports.store.has_other_hosts() {
                     untold.take().into_iter().for_each(|failure| self.refuse(config.name.clone(), &failure));
                 }
-                if self.ports.store.is_shared() {
-                    self.next(&trial, Again::OnceSent { since: Instant::now(), untold });
-                }
+                self.next(&trial, Again::OnceLoadable { since: Instant::now(), files, untold });
             }
         }
     }
@@ -214,11 +215,15 @@ impl RunningExperiment {
             match again {
                 Again::Never => return false,
                 Again::At(at) => return Instant::now() >= *at,
-                Again::OnceSent { since, untold } if since.elapsed() > PATIENCE => untold.take(),
-                Again::OnceSent { .. } => None,
+                Again::OnceLoadable { since, files, untold } => {
+                    if files.are_mended(config) {
+                        return true;
+                    }
+                    if since.elapsed() > PATIENCE { untold.take() } else { None }
+                }
             }
         };
-        let is_sent = self.shared(config).is_sent().await;
+        let is_sent = self.ports.store.is_shared() && self.shared(config).is_sent().await;
         if let Some(failure) = untold.filter(|_| !is_sent) {
             self.refuse(config.name.clone(), &failure);
         }
