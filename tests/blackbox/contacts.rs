@@ -68,6 +68,8 @@ async fn what_was_asked_in_a_group_message_reached_no_contact_and_waited_for_one
     let first = found.unwrap_or_else(|| panic!("{:#?}", team.slack.messages(GROUP)));
     team.home.await_events("turn.processed", 1);
     // Asked again, it does not say where it was.
+    assert!(gateway.terminate().success());
+    let gateway = team.connect().await;
     team.slack.react_to(ASKER, &question, "repeat");
     let told_again = |message: &Message| told(message) && message.ts > first.ts;
     assert!(team.slack.await_message(GROUP, PATIENCE, told_again).await.is_some(), "{:#?}", team.slack.messages(GROUP));

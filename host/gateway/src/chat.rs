@@ -42,7 +42,7 @@ pub struct Inbound {
     /// The workspace of its author, if that is not the bot's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<String>,
-    /// Whether it is in a direct message of several people, which nobody can be added to.
+    /// Whether it says that it is in a direct message of several people, which nobody can be added to.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_group: bool,
     /// The front's time from which it is a question, if it was written before that: an edit has made it one.

@@ -8,7 +8,7 @@
 //! | request | what happens |
 //! |---|---|
 //! | `{"command":"policy.use","files":["/path/a.wasm"]}` | the components of these files decide from the next turn on, the last on top; paths are absolute |
-//! | `{"command":"policy.previous"}` | the previous policies decide again, as they were then |
+//! | `{"command":"policy.previous"}` | the previous components decide again, with the settings and limits of now |
 //! | `{"command":"policy.start","files":["/path/a.wasm"],"settings":{}}` | nothing; returns whether the gateway would start with these in gateway.json, if it were started again with the same options |
 //! | `{"command":"status"}` | nothing; returns the status of the gateway |
 //! | `{"command":"sessions.retry","key":"slack:dm:U1"}` | parked messages of that conversation are retried; without `key`, those of all |

@@ -290,11 +290,6 @@ pub trait Front: Send + Sync {
         false
     }
 
-    /// Returns whether this channel is known to be a direct message of several people, which nobody can be added to.
-    fn is_group(&self, _channel: &str) -> bool {
-        false
-    }
-
     /// Returns how far this machine's clock is ahead of the clock that dates the messages, if they differ and that is
     /// known.
     fn clock_ahead(&self) -> Option<SignedDuration> {

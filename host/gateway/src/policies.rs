@@ -25,7 +25,7 @@ use std::{
         Arc, PoisonError, RwLock,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use pmk_policy::{Capability, Identity, Stack};
@@ -53,7 +53,7 @@ pub struct TurnPolicies {
     pace: Arc<Pace>,
 }
 
-/// How long decisions take. Processor time is counted, as a busy machine says nothing of a policy.
+/// How long decisions take. That one is slow shows in processor time alone, as a busy machine says nothing of a policy.
 #[derive(Debug)]
 struct Pace {
     /// Whether the next decision is likely to take long: the last one did, or none has been made yet.
@@ -66,6 +66,7 @@ struct Pace {
 struct Timed<'a> {
     pace: &'a Pace,
     begun: Duration,
+    begun_at: Instant,
 }
 
 impl Policies {
@@ -141,14 +142,16 @@ impl Pace {
 
     /// Begins a decision on the current thread.
     fn timed(&self) -> Timed<'_> {
-        Timed { pace: self, begun: clock::of_thread() }
+        Timed { pace: self, begun: clock::of_thread(), begun_at: Instant::now() }
     }
 }
 
 impl Drop for Timed<'_> {
     fn drop(&mut self) {
         let took = clock::of_thread().saturating_sub(self.begun);
-        self.pace.likely_long.store(took > LONG, Ordering::Relaxed);
+        // It may have waited for an instance, as the next one may have to.
+        let has_waited = self.begun_at.elapsed() > TOO_LONG;
+        self.pace.likely_long.store(took > LONG || has_waited, Ordering::Relaxed);
         if took > TOO_LONG {
             self.pace.is_slow.store(true, Ordering::Relaxed);
         }
@@ -212,6 +215,15 @@ mod tests {
         for _ in 0..5 {
             assert!(!is_asked_here(&deciding).await);
         }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn whoever_has_waited_for_long_is_asked_elsewhere_the_next_time() {
+        let deciding = deciding();
+        asked_here(&deciding).await;
+        deciding.consult(|_| std::thread::sleep(2 * TOO_LONG)).await;
+        assert!(!is_asked_here(&deciding).await);
+        asked_here(&deciding).await;
     }
 
     /// Regression: what ended in a panic counted as if it had never been asked.

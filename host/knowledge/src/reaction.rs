@@ -35,11 +35,10 @@ pub enum Decision {
 
 /// Decides about a verdict that this person gives on an atom.
 pub fn decide(Atom { meta, .. }: &Atom, reactor: &str, verdict: ReactionVerdict) -> Decision {
-    if reactor.is_empty() || reactor != meta.source.contributor_user_id {
-        return Decision::NotTheContributor;
-    }
     match (verdict, meta.status) {
+        // Whoever nods at it decides nothing.
         (ReactionVerdict::Approve, Status::Approved) => Decision::AlreadyApproved,
+        _ if reactor.is_empty() || reactor != meta.source.contributor_user_id => Decision::NotTheContributor,
         (ReactionVerdict::Approve, Status::Pending) | (ReactionVerdict::Reject, _) => Decision::Counts,
     }
 }
@@ -62,6 +61,8 @@ mod tests {
             (&pending, "U_OTHER", no, Decision::NotTheContributor),
             (&pending, "", no, Decision::NotTheContributor),
             (&approved, "U_IT", yes, Decision::AlreadyApproved),
+            (&approved, "U_OTHER", yes, Decision::AlreadyApproved),
+            (&approved, "U_OTHER", no, Decision::NotTheContributor),
             (&approved, "U_IT", no, Decision::Counts),
         ] {
             assert_eq!(decide(atom, reactor, verdict), expected, "{reactor} {verdict:?}");

@@ -38,7 +38,8 @@ pub(crate) fn serving() -> wasmtime::Result<Engine> {
         config.enable_compiler(false).allocation_strategy(strategy);
         Engine::new(&config)
     };
-    without_compiler(InstanceAllocationStrategy::Pooling(pool())).or_else(|error| {
+    let pooling = |table_elements| without_compiler(InstanceAllocationStrategy::Pooling(pool(table_elements)));
+    pooling(limits::MOST_TABLE_ELEMENTS).or_else(|_| pooling(limits::DEFAULT_TABLE_ELEMENTS)).or_else(|error| {
         tracing::warn!("policies run without a pool of instances, which is slower: {error:#}");
         without_compiler(InstanceAllocationStrategy::OnDemand)
     })
@@ -72,7 +73,7 @@ pub(crate) fn first_line(error: &wasmtime::Error) -> String {
     foreign_line(format!("{error:#}").lines().next().unwrap_or_default())
 }
 
-fn pool() -> PoolingAllocationConfig {
+fn pool(table_elements: usize) -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(MAX_INSTANCES)
         .max_core_instances_per_component(MAX_CORE_INSTANCES)
@@ -83,8 +84,9 @@ fn pool() -> PoolingAllocationConfig {
         .total_tables(MAX_INSTANCES * MAX_TABLES)
         .max_memories_per_module(MAX_MEMORIES)
         .max_tables_per_module(MAX_TABLES)
-        // Of all tables together 2 GiB of address space. The limiter decides what an instance may actually use.
-        .table_elements(limits::MOST_TABLE_ELEMENTS)
+        // Tables are mapped to be written: where memory must not be overcommitted, all of them count, at most 2 GiB. The
+        // limiter decides what an instance may actually use.
+        .table_elements(table_elements)
         .max_memory_size(POOL_MEMORY_BYTES)
         .linear_memory_keep_resident(KEEP_RESIDENT_BYTES)
         .table_keep_resident(KEEP_RESIDENT_BYTES)
@@ -131,7 +133,7 @@ impl Permits {
         Permits { state: Mutex::new(PermitState { free: count, waiting: 0 }), returned: Condvar::new() }
     }
 
-    /// Waits for a permit. A holder waits for nothing else, so this is brief.
+    /// Waits for a permit. A holder waits for nothing else but the archive.
     pub fn acquire(&self) -> Permit<'_> {
         let mut state = self.state();
         while state.free == 0 {

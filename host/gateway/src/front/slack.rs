@@ -331,10 +331,6 @@ impl Front for Slack {
         true
     }
 
-    fn is_group(&self, channel: &str) -> bool {
-        self.statuses.knows_group(channel)
-    }
-
     fn clock_ahead(&self) -> Option<SignedDuration> {
         self.web.clock_ahead()
     }

@@ -237,7 +237,7 @@ impl PressInHand {
             (VerdictOutcome::NotAwaited, _) => self.whisper(messages.not_awaited()),
             (VerdictOutcome::Taken | VerdictOutcome::Failed, _) => {}
         }
-        services.store.press_done(self.number).await
+        services.store.press_done(self.number, &self.press.id).await
     }
 
     /// Asks a question again: only once per message, however often and by whomever the button is pressed.
@@ -299,7 +299,7 @@ impl PressInHand {
                 return;
             }
             let Services { store, stop, .. } = &*handler.services;
-            while let Err(error) = store.press_done(*number).await {
+            while let Err(error) = store.press_done(*number, &press.id).await {
                 let may_pass = error.is_passing() && !stop.is_cancelled();
                 if !may_pass {
                     tracing::warn!(%error, "what a message shows will be shown again after the next start");

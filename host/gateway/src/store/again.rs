@@ -18,7 +18,7 @@ use crate::{
 
 pub(super) const PLACE: &str = "SELECT channel, ts FROM inbox WHERE id = ?1";
 pub(super) const ASKED: &str = "SELECT i.user, i.channel, i.ts, i.edited, i.called_off, i.attached,
-            i.by_app IS NOT NULL AS by_app, t.asked_by IS NOT NULL OR t.answered_with IS NOT NULL AS is_question, t.delivered_at IS NOT NULL AS is_over
+            i.by_app IS NOT NULL AS by_app, i.team AS team, t.asked_by IS NOT NULL OR t.answered_with IS NOT NULL AS is_question, t.delivered_at IS NOT NULL AS is_over
      FROM turn t JOIN inbox i ON i.id = t.id WHERE t.id = ?1";
 const PIECES: &str = "SELECT t.id, t.piece_start, t.piece_bytes, i.user FROM turn t JOIN inbox i ON i.id = t.id
      WHERE t.answered_with = ?1 ORDER BY t.piece_start IS NULL, t.piece_start, t.id";
@@ -216,7 +216,7 @@ fn asked_again(conn: &Connection, turn: TurnId, key: &SessionKey, event_id: &str
             attached: attached.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default(),
             if_awaited: false,
             by_app,
-            team: None,
+            team: row.get("team")?,
             in_group: false,
             asked_at: None,
             ts,

@@ -92,7 +92,7 @@ impl Store {
     /// Nothing was counted: it must not be answered.
     pub async fn count_of_app(&self, turn: &OpenTurn, most: u32, now_ms: i64) -> Result<Option<Bound>, StoreError> {
         let (front, user) = (turn.inbound.key.front, turn.inbound.user.clone());
-        let (session, at) = (turn.session, turn.received_at_ms);
+        let (session, at, resumed) = (turn.session, turn.received_at_ms, turn.resumed);
         self.write(move |conn| {
             let front = front_name(front);
             if conn.prepare_cached(IS_COUNTED)?.exists(params![OF_APP, front, user, session.0, at])? {
@@ -100,8 +100,14 @@ impl Store {
             }
             let now_ms = moment::of(conn, now_ms)?;
             let at = match conn {
-                // The clock of the host that has received it is wrong: as it is, it would be forgotten at once.
-                Connection::Postgres(_) if at.abs_diff(now_ms) >= BOUNDED_FOR.as_millis() as u64 => now_ms,
+                // It has waited for long, or the clock of the host that has received it is wrong: as it is, it would be
+                // forgotten at once. By another time an attempt begun anew does not find it.
+                Connection::Postgres(_) if at.abs_diff(now_ms) >= BOUNDED_FOR.as_millis() as u64 => {
+                    if resumed {
+                        return Ok(None);
+                    }
+                    now_ms
+                }
                 _ => at,
             };
             count(conn, (OF_APP, front, &user, session), (at, now_ms), most)

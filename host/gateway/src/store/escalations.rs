@@ -6,7 +6,7 @@ use super::{
     OpenTurn, Store, StoreError, Verbosity, changes, codec,
     error::Fault,
     events, handed_on,
-    intake::front_name,
+    intake::{self, front_name},
     proposals,
     sql::{Connection, OptionalExtension, Row, Rows, params},
 };
@@ -132,6 +132,15 @@ impl Store {
             Ok(conn.prepare_cached(IS_WAITING)?.exists(params![front_name(front), channel, thread_ts])?)
         })
         .await
+    }
+
+    /// Returns whether a channel is a direct message of several people, as far as any of its messages has said.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn knows_group(&self, channel: &str) -> Result<bool, StoreError> {
+        let channel = channel.to_owned();
+        self.read(move |conn| Ok(conn.prepare_cached(intake::KNOWS_GROUP)?.exists([channel])?)).await
     }
 
     /// Returns whether a message in a thread that does not mention the bot, but these, may be about a question that waits

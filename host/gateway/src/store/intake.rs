@@ -42,20 +42,21 @@ pub(super) const ASIDE: &str = "SELECT message FROM inbox WHERE id = ?1 AND mess
      AND NOT EXISTS (SELECT 1 FROM outbox WHERE turn_id = ?1)";
 pub(super) const FORGET_ASIDE: &str = "UPDATE inbox SET attached = NULL, edited = NULL, called_off = ?2 WHERE id = ?1";
 pub(super) const OPEN_SESSION: &str =
-    "INSERT INTO session (key, created_at, active_at, channel) VALUES (?1, ?2, ?2, ?3)";
+    "INSERT INTO session (key, created_at, active_at, channel, is_group) VALUES (?1, ?2, ?2, ?3, ?4)";
 /// The age of a conversation counts by the clock that all hosts share.
 const OPEN_SESSION_OF_HOSTS: &str =
-    "INSERT INTO session (key, created_at, active_at, channel) VALUES (?1, ?2, pmk_now(), ?3)";
-pub(super) const ENTER_SESSION: &str =
-    "UPDATE session SET active_at = ?3, channel = coalesce(?2, channel) WHERE id = ?1";
-const ENTER_SESSION_OF_HOSTS: &str =
-    "UPDATE session SET active_at = pmk_now(), channel = coalesce(?2, channel) WHERE id = ?1";
+    "INSERT INTO session (key, created_at, active_at, channel, is_group) VALUES (?1, ?2, pmk_now(), ?3, ?4)";
+pub(super) const ENTER_SESSION: &str = "UPDATE session SET active_at = ?4, channel = coalesce(?2, channel), is_group = coalesce(?3, is_group) WHERE id = ?1";
+const ENTER_SESSION_OF_HOSTS: &str = "UPDATE session SET active_at = pmk_now(), channel = coalesce(?2, channel), is_group = coalesce(?3, is_group) WHERE id = ?1";
+/// Of a mention Slack does not say that it is in a group, but of the same message, which comes as a duplicate.
+const IS_GROUP: &str = "UPDATE session SET is_group = 1 WHERE key = ?1 AND is_group IS NULL";
+pub(super) const KNOWS_GROUP: &str = "SELECT 1 FROM session WHERE channel = ?1 AND is_group IS NOT NULL LIMIT 1";
 pub(super) const ENTER_INBOX: &str =
-    "INSERT INTO inbox (session_id, event_id, received_at, ts, message, channel, \"user\", by_app)
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-const ENTER_INBOX_OF_HOME: &str =
-    "INSERT INTO inbox (session_id, event_id, received_at, ts, message, channel, \"user\", by_app, home)
+    "INSERT INTO inbox (session_id, event_id, received_at, ts, message, channel, \"user\", by_app, team)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+const ENTER_INBOX_OF_HOME: &str =
+    "INSERT INTO inbox (session_id, event_id, received_at, ts, message, channel, \"user\", by_app, team, home)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
 
 macro_rules! open_work {
     ($of_home:literal) => {
@@ -218,6 +219,9 @@ pub(super) fn accept(
     // A duplicate may have an alias that the first copy did not have.
     see(conn, inbound, now_ms)?;
     if was_seen {
+        if inbound.in_group {
+            conn.prepare_cached(IS_GROUP)?.run([inbound.key.to_string()])?;
+        }
         return Ok(None);
     }
     let early = early::take(conn, inbound, early, expired)?;
@@ -354,18 +358,18 @@ pub(super) fn enter(
     json: Option<&str>,
     now_ms: i64,
 ) -> Result<InboxId, Fault> {
-    let Inbound { event_id, key, user, reply_to, ts, .. } = inbound;
-    let key = key.to_string();
+    let Inbound { event_id, key, user, reply_to, team, ts, .. } = inbound;
+    let (key, channel, is_group) = (key.to_string(), inbound.channel(), inbound.in_group.then_some(1_i64));
     let session = match known {
         Some(SessionId(session)) => {
             // It may be older than a question that begins in the same transaction.
             conn.moved(|| Invalidation::Conversation(session));
             match conn {
                 Connection::Sqlite(_) => {
-                    conn.prepare_cached(ENTER_SESSION)?.run(params![session, inbound.channel(), now_ms])?;
+                    conn.prepare_cached(ENTER_SESSION)?.run(params![session, channel, is_group, now_ms])?;
                 }
                 Connection::Postgres(_) => {
-                    conn.prepare_cached(ENTER_SESSION_OF_HOSTS)?.run(params![session, inbound.channel()])?;
+                    conn.prepare_cached(ENTER_SESSION_OF_HOSTS)?.run(params![session, channel, is_group])?;
                 }
             }
             session
@@ -373,11 +377,11 @@ pub(super) fn enter(
         None => {
             conn.moved(|| Invalidation::Session(key.clone()));
             let mut open = conn.prepare_cached(conn.either(OPEN_SESSION, OPEN_SESSION_OF_HOSTS))?;
-            open.insert(params![key, now_ms, inbound.channel()])?
+            open.insert(params![key, now_ms, channel, is_group])?
         }
     };
     let by_app = inbound.by_app.then_some(1_i64);
-    let values = params![session, event_id, now_ms, ts, json, reply_to.channel, user, by_app];
+    let values = params![session, event_id, now_ms, ts, json, reply_to.channel, user, by_app, team];
     let mut enter = conn.prepare_cached(conn.either(ENTER_INBOX, ENTER_INBOX_OF_HOME))?;
     Ok(InboxId(enter.insert(&*of_home(conn, values))?))
 }

@@ -27,7 +27,7 @@ pub(super) const TAKE_SHOWING: &str =
     "INSERT INTO press (id, \"user\", channel, ts, choice, shows, atom) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
      RETURNING number";
 pub(super) const CARRIED_OUT: &str = "UPDATE press SET atom = NULL WHERE number = ?1 AND atom IS NOT NULL";
-pub(super) const DONE: &str = "DELETE FROM press WHERE number = ?1";
+pub(super) const DONE: &str = "DELETE FROM press WHERE number = ?1 AND id = ?2";
 
 /// A press that is not finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,12 +160,13 @@ impl Store {
         .await
     }
 
-    /// Deletes a press that is finished.
+    /// Deletes a press that is finished. Its number may be another press's by now, if the database has lost this one.
     ///
     /// # Errors
     /// Nothing was changed.
-    pub async fn press_done(&self, number: i64) -> Result<(), StoreError> {
-        self.write(move |conn| Ok(conn.prepare_cached(DONE)?.run([number])?)).await
+    pub async fn press_done(&self, number: i64, id: &str) -> Result<(), StoreError> {
+        let id = id.to_owned();
+        self.write(move |conn| Ok(conn.prepare_cached(DONE)?.run(params![number, id])?)).await
     }
 }
 

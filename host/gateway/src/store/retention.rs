@@ -174,13 +174,16 @@ impl Store {
         for piece in texts.chunks(PIECE) {
             let piece = piece.to_vec();
             self.write(move |conn| receipt::erase_texts(conn, &piece)).await?;
+            let_others_write().await;
         }
         for (session, last) in receipts {
             let erase = move |conn: &Connection| {
                 let values = params![session.0, last, PIECE as i64];
                 Ok(conn.prepare_cached(FORGET_RECEIPTS)?.execute(values)?)
             };
-            while self.write(erase).await? > 0 {}
+            while self.write(erase).await? == PIECE {
+                let_others_write().await;
+            }
         }
         Ok(())
     }

@@ -24,6 +24,7 @@ const SCHEMAS: &[Schema] = &[
     (30, include_str!("migrations/postgres/0030_promoted.sql")),
     (31, include_str!("migrations/postgres/0031_erasing.sql")),
     (32, include_str!("migrations/postgres/0032_apps.sql")),
+    (33, include_str!("migrations/postgres/0033_groups.sql")),
 ];
 
 /// Programs that know this version or a later one can work on the latest schema beside current ones: later versions

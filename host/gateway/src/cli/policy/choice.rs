@@ -26,7 +26,7 @@ pub(in crate::cli) struct Use {
     #[arg(value_name = "POLICY", required_unless_present = "previous", conflicts_with = "previous")]
     files: Vec<PathBuf>,
 
-    /// Restore the previous policies as they were
+    /// Go back to the previous components, with the settings and limits of now
     #[arg(long)]
     previous: bool,
 

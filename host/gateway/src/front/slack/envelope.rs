@@ -152,15 +152,13 @@ impl InboundContext<'_> {
             self.statuses.is_group(channel);
         }
         match news(*callback, self.me, self.places) {
-            Some(InboundEvent::Message(mut message)) => {
-                message.in_group |= self.statuses.knows_group(&message.reply_to.channel);
+            Some(InboundEvent::Message(message)) => {
                 let taken = self.intake.accept(*message).await;
                 if !self.is_taken(taken.map(Some), &event, again, sent_s) {
                     return None;
                 }
             }
-            Some(InboundEvent::ThreadMessage(mut word)) => {
-                word.message.in_group |= self.statuses.knows_group(&word.message.reply_to.channel);
+            Some(InboundEvent::ThreadMessage(word)) => {
                 let taken = self.intake.hear(*word).await;
                 if !self.is_taken(taken, &event, again, sent_s) {
                     return None;

@@ -60,7 +60,8 @@ impl MessageEvent {
     /// Returns the workspace of its author, if that is another one than this.
     fn team_besides(&self, ours: &str) -> Option<String> {
         let team = self.user_team.as_ref().or(self.team.as_ref()).and_then(Value::as_str);
-        team.filter(|team| *team != ours && session_key::is_id(team)).map(str::to_owned)
+        // That of an organization is no workspace.
+        team.filter(|team| *team != ours && team.starts_with('T') && session_key::is_id(team)).map(str::to_owned)
     }
 
     /// Returns whether it is in a direct message of several people, as far as the event says.

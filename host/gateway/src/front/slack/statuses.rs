@@ -280,11 +280,6 @@ impl Statuses {
         }
     }
 
-    /// Returns whether this channel is known to be a direct message of several people. The event of a mention does not say.
-    pub(super) fn knows_group(&self, channel: &str) -> bool {
-        self.state().groups.contains(channel)
-    }
-
     /// Renews statuses that are shown for long, and removes those that no message removes. Never
     /// ends.
     pub(super) async fn keep(self: &Arc<Self>, web: &Web, status: &str) {

@@ -110,8 +110,6 @@ struct Shown {
     text: String,
     /// Whether something was sent with unknown outcome.
     in_doubt: bool,
-    /// Whether it was noticed and passed on that its reader has stopped it.
-    is_stopped: bool,
     /// Its slot among the concurrent streams, which is released when this is dropped.
     _place: Option<Arc<OwnedSemaphorePermit>>,
 }
@@ -220,8 +218,8 @@ impl Streams {
         Some(Arc::new(Ear { text }))
     }
 
-    /// Completes what was streamed of an answer and returns its message, if there is one. If its reader has stopped it
-    /// since the last piece, it stays as it is, with this `word` that it was stopped: the turn is over by then.
+    /// Completes what was streamed of an answer and returns its message, if there is one. If its reader has stopped it too
+    /// late for the turn, it stays as it is, with this `word` that it was stopped.
     ///
     /// # Errors
     /// It may or may not be complete.
@@ -243,8 +241,7 @@ impl Streams {
             let _ = stop(web, &message, "", &[], None).await;
             return replace(web, &message, text, buttons, tag).await;
         }
-        let Some(Shown { ts: Some(ts), text: streamed, in_doubt, is_stopped, _place }) = self.shown(event_id).await
-        else {
+        let Some(Shown { ts: Some(ts), text: streamed, in_doubt, _place }) = self.shown(event_id).await else {
             return Ok(None);
         };
         let message = here(ts);
@@ -270,8 +267,9 @@ impl Streams {
             Err(failure) if !failure.is_final() => return Err(failure),
             stopped => stopped,
         };
-        // One that was noticed has ended the turn, and the text is what that came to.
-        if !is_stopped && stopped.as_ref().is_err_and(|failure| failure.code() == Some(STOPPED)) {
+        // A stop that came in time has ended the turn, and the text says so.
+        let has_heeded = text.trim_end().ends_with(word);
+        if !has_heeded && stopped.as_ref().is_err_and(|failure| failure.code() == Some(STOPPED)) {
             let text = format!("{}\n\n{word}", streamed.trim_end());
             return replace(web, &message, &text, &[], tag).await;
         }
@@ -439,8 +437,7 @@ impl Growing {
                 }
                 Err(failure) => {
                     tracing::debug!(%failure, "an answer is no longer streamed");
-                    let is_stopped = failure.code() == Some(STOPPED);
-                    if is_stopped {
+                    if failure.code() == Some(STOPPED) {
                         self.stop();
                     }
                     let is_never_accepted =
@@ -449,7 +446,7 @@ impl Growing {
                         tracing::info!(%failure, "Slack does not stream; answers are no longer streamed");
                     }
                     let in_doubt = !failure.was_not_made() && !failure.is_final();
-                    return Shown { in_doubt, is_stopped, ..shown };
+                    return Shown { in_doubt, ..shown };
                 }
             }
         }

@@ -96,7 +96,7 @@ policy-bench = 測量每秒決定數、燃料、記憶體與載入時間
     .set = 策略的一項設定
 policy-use = 讓這個 home 執行中的閘道從下一輪起改由其他元件決定
     .files = 策略：內建的用名稱，其他用元件檔案；可給多個，一層疊一層，最後的在最上面
-    .previous = 恢復前一組，照當時的樣子
+    .previous = 恢復前一組元件，依現在的設定與限制
     .persist = 同時寫進 gateway.json，下次啟動也用
 
 config = 檢查與檢視設定

@@ -146,9 +146,14 @@ impl Link {
         returned.map_or(Duration::MAX, |returned| self.now().saturating_sub(returned))
     }
 
-    /// Returns how often the database has been away, or seemed to be, and come back.
+    /// Returns how often the database has been away, or seemed to be, or was connected to once more, and come back.
     pub(in crate::store) fn returns(&self) -> u64 {
         self.returns.load(Ordering::Acquire)
+    }
+
+    /// Notes that a connection was made in place of one that was lost.
+    pub(super) fn is_another(&self) {
+        self.returns.fetch_add(1, Ordering::AcqRel);
     }
 
     fn has_returned(&self) {

@@ -294,6 +294,8 @@ impl Postgres {
             return Err(self.lost("the connection was lost"));
         }
         let session = self.session().inspect_err(|_| self.forget())?;
+        // Another server may have taken over, however quickly.
+        self.link.is_another();
         for sent in &mut *self.sent.borrow_mut() {
             *sent = session.send(Arc::clone(&sent.asked), self.link.may_name());
         }

@@ -248,6 +248,7 @@ async fn contacts_who_are_asked_apart_are_known_by_the_message_that_asked_them()
 async fn what_a_contact_answered_while_nobody_listened_was_not_found_if_they_write_in_threads_alone() {
     let home = home();
     let (store, _) = waiting_apart(&home).await;
+    it_is(&home, NOW);
     let of_late =
         format!(r#"UPDATE escalation SET marker = replace(marker, '"pendingSince":7', '"pendingSince":{NOW}')"#);
     sql(&home).execute_batch(&of_late).unwrap();

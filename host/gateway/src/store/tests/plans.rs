@@ -18,6 +18,7 @@ const BY_INDEX: &[&str] = &[
     intake::OPEN_SESSION,
     intake::ENTER_SESSION,
     intake::ENTER_INBOX,
+    intake::KNOWS_GROUP,
     following::FOLLOW,
     following::INTERRUPT,
     following::FOLLOWED,

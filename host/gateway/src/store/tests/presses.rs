@@ -34,7 +34,7 @@ async fn what_was_pressed_waits_in_order_until_it_is_done() {
     assert_eq!(waiting.iter().map(|waiting| &waiting.press).collect::<Vec<_>>(), pressed.iter().collect::<Vec<_>>());
     let [first, second, third] = &waiting[..] else { panic!("{waiting:?}") };
     store.press_shows(first.number, "yes").await.unwrap();
-    store.press_done(second.number).await.unwrap();
+    store.press_done(second.number, &second.press.id).await.unwrap();
     let shown = Pressed { shows: Some("yes".into()), ..first.clone() };
     assert_eq!(store.presses(0).await.unwrap(), [shown, third.clone()]);
     assert_eq!(store.presses(first.number).await.unwrap(), std::slice::from_ref(third));

@@ -32,6 +32,26 @@ async fn one_message_as_two_events_is_one_message() {
     assert!(store.accept(&with_alias("Ev3", "ts:T:C:2.0"), NOW).await.unwrap().is_some());
 }
 
+/// Only one of the two events says that the message is in a group, and it may come second.
+#[tokio::test]
+async fn a_group_is_known_from_either_event_of_a_message() {
+    let home = home();
+    let store = open(&home);
+    let here = |event_id: &str, ts: &str, in_group| {
+        let reply_to = ReplyTo { channel: "C7".into(), thread_ts: Some(ts.into()) };
+        let aliases = vec![format!("ts:T:C7:{ts}")];
+        Inbound { aliases, reply_to, in_group, ..inbound(&format!("slack:channel:C7:{ts}"), event_id) }
+    };
+    assert!(store.accept(&here("Ev1", "1.0", false), NOW).await.unwrap().is_some());
+    assert!(!store.knows_group("C7").await.unwrap());
+    assert_eq!(store.accept(&here("Ev2", "1.0", true), NOW).await.unwrap(), None);
+    assert!(store.knows_group("C7").await.unwrap());
+    assert!(store.accept(&here("Ev3", "2.0", false), NOW).await.unwrap().is_some());
+    drop(store);
+    assert!(open(&home).knows_group("C7").await.unwrap(), "in every thread");
+    assert!(!open(&home).knows_group("C8").await.unwrap());
+}
+
 #[tokio::test]
 async fn fronts_do_not_share_ids() {
     let home = home();

@@ -109,7 +109,8 @@ impl Store {
     /// stored with it.
     ///
     /// # Errors
-    /// [`StoreError::WrongState`] when the turn is finished, or parts of its answer were not sent.
+    /// [`StoreError::WrongState`] when the turn is finished, or parts of its answer were not sent;
+    /// [`StoreError::Changed`] when the database has lost that there was an answer.
     pub async fn finish(
         &self,
         turn: TurnId,
@@ -121,9 +122,14 @@ impl Store {
         let owner = self.owner();
         let known = self.shared.undelivered.take(turn);
         let work = move |conn: &Connection| {
-            let wrong = |why| Fault::from(StoreError::WrongState { turn, why });
+            // What a database has lost meanwhile, as in a failover, is begun anew, as far as it is known at all.
+            let is_lost = known.as_ref().is_some_and(|known| known.returns != conn.returns());
+            let wrong = |why| match is_lost {
+                true => Fault::from(StoreError::Changed),
+                false => StoreError::WrongState { turn, why }.into(),
+            };
             let outstanding = match &known {
-                Some(known) if known.returns == conn.returns() => known.clone(),
+                Some(known) if !is_lost => known.clone(),
                 _ => {
                     // An earlier version may have sent some of the parts and kept their text.
                     conn.prepare_cached(EMPTY_PARTS)?.run([turn.0])?;

@@ -136,8 +136,9 @@ impl Store {
         let work = move |conn: &Connection| {
             let Recorded { messages, also, pieces, atoms, parts, escalation, case, keep_live, .. } = &recorded;
             let (mut standing, bounds) = asks.ask(conn)?;
-            let standing = standing.query_row(Standing::of).optional()?;
-            let Some(Standing { waits: true, session, revision, mut position, leased_by }) = standing else {
+            // A database that has lost the turn, as in a failover, does not know whose the number is now.
+            let standing = standing.query_row(Standing::of).optional()?.ok_or(StoreError::Changed)?;
+            let Standing { waits: true, session, revision, mut position, leased_by } = standing else {
                 return Err(StoreError::WrongState { turn, why: "has an answer or is finished" }.into());
             };
             // Another host has taken the conversation over and begun the turn anew.

@@ -78,8 +78,7 @@ pub(super) async fn escalate(
         tracing::warn!(session = %inbound.key, repo, "nobody is set up to be asked");
         return Ok((Done::refused(services.messages.told_nobody()), EscalationOutcome::Nobody));
     }
-    // A question that is asked again does not say.
-    if inbound.in_group || services.front.is_group(channel) {
+    if services.store.knows_group(channel).await? {
         return Ok((Done::refused(services.messages.told_in_group()), EscalationOutcome::Refused));
     }
     if let Some(why) = bounds::count(services, work, Kind::Escalate).await? {
