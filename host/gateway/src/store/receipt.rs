@@ -21,6 +21,7 @@ use sha2::{Digest as _, Sha256};
 use super::{
     codec,
     error::Fault,
+    restore,
     sql::{Connection, params},
 };
 use crate::ids::{SessionId, TurnId};
@@ -274,6 +275,24 @@ impl Receipts {
     /// As [`keep`](Receipts::keep), for a value that is stored as JSON.
     pub fn keep_json(&mut self, value: &impl Serialize) -> Digest {
         self.keep(codec::to_json(value))
+    }
+
+    /// Leaves out what quotes messages that are no longer stored: their ids may be those of others by the time at which the
+    /// quoted question is erased, and nothing else would lead to these texts.
+    pub(super) fn without_gone(&self, conn: &Connection) -> Result<Receipts, Fault> {
+        let mut left = self.clone();
+        let mut is_stored = conn.prepare_cached(restore::IS_TAKEN)?;
+        for plan in left.calls.iter_mut().filter_map(|receipt| receipt.plan.as_mut()) {
+            let mut stored = Vec::with_capacity(plan.recalled.len());
+            for &id in &plan.recalled {
+                stored.extend(is_stored.exists([id])?.then_some(id));
+            }
+            if let Some(recall) = plan.recall.as_ref().filter(|_| stored.len() < plan.recalled.len()) {
+                left.texts.remove(recall);
+            }
+            plan.recalled = stored;
+        }
+        Ok(left)
     }
 
     /// Returns the number of receipts.

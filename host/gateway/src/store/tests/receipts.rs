@@ -102,24 +102,43 @@ async fn a_receipt_that_names_what_its_turn_does_not_have_is_refused_with_it() {
     store.record(open.turn, recorded("q", "a"), NOW).await.unwrap();
 }
 
-/// Regression: whoever had the question erased later, left what had been quoted of the attempt: nothing names it any more.
-#[tokio::test]
-async fn what_a_receipt_quoted_of_an_attempt_stayed_when_that_was_forgotten() {
-    let home = home();
-    let store = open(&home);
-    let [first, second] = [accept(&store, "slack:dm:U1", "Ev1").await, accept(&store, "slack:dm:U1", "Ev2").await];
-    let begun = ask(&store, first).await;
+/// Two questions of a conversation: what an attempt at the first has archived, and receipts of the second that quote it.
+async fn quoting(store: &Store) -> (InboxId, OpenTurn, Receipts) {
+    let [first, second] = [accept(store, "slack:dm:U1", "Ev1").await, accept(store, "slack:dm:U1", "Ev2").await];
+    let begun = ask(store, first).await;
     let said = [Message::user("the password is heliotrope")];
     let ids = store.archive(begun.session, begun.turn, &said, NOW).await.unwrap();
-    let other = ask(&store, second).await;
     let mut receipts = Receipts::default();
     let mut quoting = receipt(0, &mut receipts, vec![Reference::Added(0)]);
     let quoted = receipts.keep("> the password is heliotrope");
     quoting.plan = quoting.plan.map(|plan| Plan { recalled: ids, recall: Some(quoted), ..plan });
     receipts.push(quoting);
+    (first, ask(store, second).await, receipts)
+}
+
+/// Regression: whoever had the question erased later, left what had been quoted of the attempt: nothing names it any more.
+#[tokio::test]
+async fn what_a_receipt_quoted_of_an_attempt_stayed_when_that_was_forgotten() {
+    let home = home();
+    let store = open(&home);
+    let (first, other, receipts) = quoting(&store).await;
     store.record(other.turn, Recorded { receipts, ..recorded("q", "a") }, NOW).await.unwrap();
     store.finish(other.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
     ask(&store, first).await;
     assert_eq!(number(&home, "SELECT count(*) FROM text WHERE body LIKE '%heliotrope%'"), 0);
     assert_eq!(number(&home, "SELECT count(*) FROM text WHERE body LIKE '%help desk%'"), 1);
+}
+
+#[tokio::test]
+async fn what_is_quoted_of_an_attempt_at_a_question_that_is_taken_along_is_not_kept() {
+    let home = home();
+    let store = open(&home);
+    let (first, other, receipts) = quoting(&store).await;
+    let BeginOutcome::Ask(along) = store.begin(first, None, Hold::Along, NOW).await.unwrap() else {
+        panic!("it waits")
+    };
+    let also = vec![(along.turn, "U1".into())];
+    store.record(other.turn, Recorded { receipts, also, ..recorded("q", "a") }, NOW).await.unwrap();
+    assert_eq!(number(&home, "SELECT count(*) FROM text WHERE body LIKE '%heliotrope%'"), 0);
+    assert_eq!(number(&home, "SELECT count(*) FROM receipt"), 1);
 }

@@ -1,6 +1,6 @@
 //! Records the answer of a turn.
 
-use std::{ops::Range, sync::Arc};
+use std::{borrow::Cow, ops::Range, sync::Arc};
 
 use pmk_core::Entry;
 use pmk_models::Usage;
@@ -147,6 +147,11 @@ impl Store {
                 return Err(StoreError::Changed.into());
             }
             conn.moved(|| Invalidation::Conversation(session.0));
+            let receipts = match also[..] {
+                [] => Cow::Borrowed(&recorded.receipts),
+                // What earlier attempts at these have archived was forgotten when they were taken along.
+                _ => Cow::Owned(recorded.receipts.without_gone(conn)?),
+            };
             answer(conn, turn, &recorded, &encoded.report, now_ms)?;
             let known = windows.take(conn, session, revision)?;
             let mut stored = Vec::with_capacity(messages.len());
@@ -189,7 +194,7 @@ impl Store {
             }
             uses::shown(conn, (turn, session), atoms, now_ms)?;
             let ids: Vec<i64> = stored.iter().map(|(id, _)| *id).collect();
-            receipt::keep(conn, (session, turn), &recorded.receipts, &ids)?;
+            receipt::keep(conn, (session, turn), &receipts, &ids)?;
             events::add(conn, Some(turn), &lines)?;
             escalation_updates::apply(conn, (turn, session), escalation.as_ref(), parts, now_ms)?;
             // Messages that were answered along may have been removed from the window.
