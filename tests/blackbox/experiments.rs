@@ -419,7 +419,13 @@ fn an_arm_that_cannot_be_loaded_keeps_the_experiment_from_beginning_and_nobody_f
 #[test]
 fn a_mended_file_of_an_experiment_that_was_refused_was_not_looked_at() {
     let home = Home::new();
-    write(&home, "less", &json!([{"name": "a"}, {"name": "b", "policy": {"files": ["mine.wasm"]}}]));
+    let settings = json!({"strict": {"max-session-tokens": 900}});
+    let mine = json!({"files": ["mine.wasm"], "settings": settings});
+    write(
+        &home,
+        "less",
+        &json!([{"name": "a"}, {"name": "b", "policy": mine, "weight": 2}, {"name": "c", "shadow": true}]),
+    );
     let gateway = Running::start(home.command(&["run", "--model", "sim"]));
     home.await_events("experiment.refused", 1);
     home.write("mine.wasm", b"oops");
@@ -427,6 +433,9 @@ fn a_mended_file_of_an_experiment_that_was_refused_was_not_looked_at() {
     home.write("mine.wasm", std::fs::read(component("strict")).expect("a component"));
     let on = &home.await_events("experiment.on", 1)[0];
     assert_eq!(on["arms"][1]["policy"], "strict", "{on}");
+    assert_eq!((&on["control"], &on["arms"][1]["weight"]), (&json!("a"), &json!(2)), "{on}");
+    assert_eq!(on["arms"][1]["settings"], settings, "{on}");
+    assert_eq!((&on["arms"][2]["weight"], &on["arms"][2]["shadow"]), (&json!(0), &json!(true)), "{on}");
     assert!(gateway.end().0.success());
     assert_eq!(home.events("experiment.refused").len(), 2, "each file is refused once");
 }

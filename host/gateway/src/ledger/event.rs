@@ -313,7 +313,7 @@ pub enum Event {
     PolicyRefused { by: &'static str, files: Vec<String>, reason: String },
     /// The arms of an experiment are loaded, and conversations are assigned to them.
     #[serde(rename = "experiment.on")]
-    ExperimentOn { experiment: String, arms: Vec<LoadedArm> },
+    ExperimentOn { experiment: String, control: String, arms: Vec<LoadedArm> },
     /// An experiment could not be started.
     #[serde(rename = "experiment.refused")]
     ExperimentRefused { experiment: String, reason: String },

@@ -1,8 +1,8 @@
 //! Which policies' decisions an event is about.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use pmk_policy::{Identity, Record};
+use pmk_policy::{ConfiguredSettings, Identity, Record};
 use serde::Serialize;
 
 /// An arm of a running experiment.
@@ -12,6 +12,13 @@ pub struct LoadedArm {
     /// The policy of the top layer.
     pub policy: String,
     pub sha256: String,
+    /// Its share of new conversations, relative to the other weights.
+    pub weight: u32,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub shadow: bool,
+    /// What gateway.json sets for it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: ConfiguredSettings,
 }
 
 /// Which policies decided for a turn. Every event of the turn has these tags.

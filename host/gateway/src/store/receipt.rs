@@ -21,12 +21,12 @@ use sha2::{Digest as _, Sha256};
 use super::{
     codec,
     error::Fault,
-    restore,
     sql::{Connection, params},
 };
 use crate::ids::{SessionId, TurnId};
 
 pub(super) const KEEP_TEXT: &str = "INSERT INTO text (sha256, body) VALUES (?1, ?2) ON CONFLICT (sha256) DO NOTHING";
+pub(super) const IS_STORED: &str = "SELECT 1 FROM message WHERE id = ?1";
 pub(super) const KEEP: &str = "INSERT INTO receipt (session_id, turn_id, call, at, body) VALUES (?1, ?2, ?3, ?4, ?5)";
 
 /// Receipts that may refer to a text of a message: they show some message in another form, or again. `%` in its place
@@ -281,7 +281,7 @@ impl Receipts {
     /// quoted question is erased, and nothing else would lead to these texts.
     pub(super) fn without_gone(&self, conn: &Connection) -> Result<Receipts, Fault> {
         let mut left = self.clone();
-        let mut is_stored = conn.prepare_cached(restore::IS_TAKEN)?;
+        let mut is_stored = conn.prepare_cached(IS_STORED)?;
         for plan in left.calls.iter_mut().filter_map(|receipt| receipt.plan.as_mut()) {
             let mut stored = Vec::with_capacity(plan.recalled.len());
             for &id in &plan.recalled {

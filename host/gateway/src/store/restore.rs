@@ -12,14 +12,13 @@ use super::{
     cases::travel,
     codec::{self, NewMessage, Shown},
     error::Fault,
-    lease, reset, sessions,
+    lease, receipt, reset, sessions,
     sql::{Connection, params},
     window,
 };
 use crate::ids::{GREATEST_KEPT, SessionId};
 
 pub(super) const HAS_MESSAGES: &str = "SELECT 1 FROM message WHERE session_id = ?1";
-pub(super) const IS_TAKEN: &str = "SELECT 1 FROM message WHERE id = ?1";
 pub(super) const OPEN_SESSION: &str = "INSERT INTO session (key, created_at, active_at) VALUES (?1, ?2, ?3)";
 pub(super) const MARK_SESSION: &str = "UPDATE session
      SET turns = CASE WHEN ?8 = 0 THEN turns + ?2 WHEN turns > ?2 THEN turns ELSE ?2 END, dropped_turns = ?3, marker = ?4, \"verbose\" = ?7, 
@@ -144,7 +143,7 @@ fn refuse_messages(conn: &Connection, key: &SessionKey) -> Result<(), Fault> {
 
 /// Whether all messages can keep their ids.
 fn can_keep(conn: &Connection, ready: &Ready) -> Result<bool, Fault> {
-    let mut is_taken = conn.prepare_cached(IS_TAKEN)?;
+    let mut is_taken = conn.prepare_cached(receipt::IS_STORED)?;
     for (id, ..) in &ready.messages {
         if id.is_some_and(|id| id > GREATEST_KEPT) || is_taken.exists([id])? {
             return Ok(false);

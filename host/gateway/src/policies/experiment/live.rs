@@ -23,7 +23,7 @@ use super::{
     shared_arms::{NotLoaded, Shared},
 };
 use crate::{
-    config::{ExperimentConfig, PolicyConfig, Trial, WatchedConfig},
+    config::{ArmConfig, ExperimentConfig, PolicyConfig, Trial, WatchedConfig},
     guard_rail,
     ids::SessionId,
     ledger::{Event, InExperiment, Ledger, LoadedArm},
@@ -290,7 +290,15 @@ impl RunningExperiment {
         let loaded = arms.iter().map(|arm| {
             let policies = arm.policies.clone().unwrap_or_else(|| self.ports.policies.serving());
             let top = policies.top();
-            LoadedArm { arm: arm.name.to_string(), policy: top.name.clone(), sha256: top.sha256.clone() }
+            let given = config.arms.iter().find(|given| *given.name == *arm.name);
+            LoadedArm {
+                arm: arm.name.to_string(),
+                policy: top.name.clone(),
+                sha256: top.sha256.clone(),
+                weight: given.map_or(0, ArmConfig::share),
+                shadow: arm.is_shadow,
+                settings: given.and_then(|given| Some(given.policy.as_ref()?.settings.clone())).unwrap_or_default(),
+            }
         });
         let on = event(&config, loaded.collect());
         tracing::info!(experiment = config.name, "the experiment is running");
@@ -477,5 +485,5 @@ fn rivals(config: &ExperimentConfig) -> impl Iterator<Item = &str> {
 }
 
 fn event(config: &ExperimentConfig, arms: Vec<LoadedArm>) -> Event {
-    Event::ExperimentOn { experiment: config.name.clone(), arms }
+    Event::ExperimentOn { experiment: config.name.clone(), control: config.control.clone(), arms }
 }

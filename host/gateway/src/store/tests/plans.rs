@@ -4,7 +4,7 @@ use super::*;
 use crate::store::{
     archive, asked, atom_files, calibrations, cases, changes, connection::CACHED_STATEMENTS, dump, erase,
     escalation_updates, escalations, events, experiments, following, handed_on, in_person, intake, lease, outgoing,
-    presence, presses, proposals, receipts, reset, restore, retention, sessions, tools, turns, uses, window,
+    presence, presses, proposals, receipt, receipts, reset, restore, retention, sessions, tools, turns, uses, window,
 };
 
 /// Every statement of a turn, and of a command on one conversation.
@@ -167,7 +167,7 @@ const BY_INDEX: &[&str] = &[
     sessions::LIVE_MESSAGES,
     reset::EMPTY_LIVE,
     reset::FORGET_DROPPED,
-    restore::IS_TAKEN,
+    receipt::IS_STORED,
     restore::HAS_MESSAGES,
     restore::OPEN_SESSION,
     restore::ADD_MESSAGE,
