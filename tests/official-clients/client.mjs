@@ -24,7 +24,7 @@ const options = { slackApiUrl: `${api_url}/`, retryConfig: { retries: 0 } };
 
 // The Web API
 const web = new WebClient(bot_token, options);
-const { user_id, bot_id } = await web.auth.test();
+const { user_id, bot_id, team_id } = await web.auth.test();
 const channel = "C1";
 const blocks = [{ type: "section", text: { type: "mrkdwn", text: "*1 & 2*" } }];
 const metadata = { event_type: "pmk", event_payload: { part: 1 } };
@@ -40,7 +40,7 @@ await web.assistant.threads.setStatus({
   channel_id: channel, thread_ts: question.ts, status: "is working…", loading_messages: ["Thinking…"],
 });
 const { ts } = await web.chat.startStream({
-  channel, thread_ts: question.ts, recipient_user_id: "U1", recipient_team_id: "T1", markdown_text: "**One**\n\n",
+  channel, thread_ts: question.ts, recipient_user_id: "U1", recipient_team_id: team_id, markdown_text: "**One**\n\n",
 });
 await web.chat.appendStream({ channel, ts, markdown_text: "Two\n\n" });
 const stopped = await web.chat.stopStream({ channel, ts, markdown_text: "Three", metadata });
