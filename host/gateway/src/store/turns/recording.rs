@@ -121,7 +121,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::WrongState`] when the turn has an answer; [`StoreError::Changed`] when people have changed the
-    /// conversation since it was begun.
+    /// conversation since it was begun, or the database has lost the turn.
     pub async fn record(&self, turn: TurnId, mut recorded: Recorded, now_ms: i64) -> Result<(), StoreError> {
         let returns = self.returns();
         let texts = self.shared.texts.fresh(&mut recorded.receipts, returns);
