@@ -1,4 +1,5 @@
-// The newest turns stay, as many as fit beside the seed, the marker and the new message.
+// The newest turns stay, as many as fit beside the seed, the marker and the new message. A last turn that does not fit whole
+// is shortened.
 
 #include "gen/prune_policy.h"
 
@@ -43,6 +44,29 @@ static uint32_t stored_end(pmk_policy_context_borrow_transcript_t transcript, ui
   return end;
 }
 
+// Everything before the last turn goes, and its messages are shortened until the request fits. Whether it does; if not, the
+// plan is empty again.
+static bool keep_last_turn(pmk_policy_context_borrow_transcript_t transcript, pmk_policy_context_borrow_plan_t plan,
+                           uint32_t seed_end, uint32_t last, uint32_t end, uint64_t limit) {
+  static const uint32_t lengths[] = {8000, 2000, 500};  // in characters, one after the other
+  prune_policy_list_u32_t chars;
+  pmk_policy_context_method_transcript_chars(transcript, last, end, &chars);
+  bool fits = false;
+  for (size_t at = 0; at < sizeof lengths / sizeof *lengths && !fits; at++) {
+    // Two thirds stay from the start, where texts state their subject; one from the end, where logs have results.
+    uint32_t tail = lengths[at] / 3;
+    pmk_policy_context_method_plan_clear(plan);
+    if (seed_end < last) pmk_policy_context_method_plan_remove(plan, seed_end, last);
+    for (size_t message = 0; message < chars.len; message++)
+      if (chars.ptr[message] > lengths[at])
+        pmk_policy_context_method_plan_shorten(plan, last + message, lengths[at] - tail, tail);
+    fits = pmk_policy_context_method_plan_tokens(plan) <= limit;
+  }
+  prune_policy_list_u32_free(&chars);
+  if (!fits) pmk_policy_context_method_plan_clear(plan);
+  return fits;
+}
+
 void exports_pmk_policy_prune_prune(exports_pmk_policy_prune_borrow_transcript_t transcript,
                                     exports_pmk_policy_prune_borrow_budget_t budget,
                                     exports_pmk_policy_prune_borrow_plan_t plan) {
@@ -64,6 +88,8 @@ void exports_pmk_policy_prune_prune(exports_pmk_policy_prune_borrow_transcript_t
     if (used > limit) break;
     oldest_kept = cuts.ptr[at];
   }
+  bool is_shortened = cuts.len > 0 && oldest_kept == end &&
+                      keep_last_turn(transcript, plan, seed_end, cuts.ptr[0], end, limit);
   prune_policy_list_u32_free(&cuts);
-  if (seed_end < oldest_kept) pmk_policy_context_method_plan_remove(plan, seed_end, oldest_kept);
+  if (!is_shortened && seed_end < oldest_kept) pmk_policy_context_method_plan_remove(plan, seed_end, oldest_kept);
 }

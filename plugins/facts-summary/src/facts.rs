@@ -72,10 +72,17 @@ pub fn is_question(sentence: &str) -> bool {
     sentence.trim_end().ends_with(['?', '？', '嗎', '呢'])
 }
 
-/// Whether an older sentence has the same subject as a newer one, which then replaces it.
-pub fn is_outdated_by(older: &Subjects, newer: &Subjects) -> bool {
-    let smaller = older.count().min(newer.count());
-    smaller > 0 && older.common(newer) * 5 >= smaller * 3
+/// A sentence with more subjects is about more than the only one of another.
+const ABOUT_ONE: usize = 4;
+
+/// Whether an older sentence has the same subject as a newer one of this kind, which then replaces it. A correction may
+/// also say why.
+pub fn is_outdated_by(older: &Subjects, newer: &Subjects, kind: Kind) -> bool {
+    let (smaller, larger) = (older.count().min(newer.count()), older.count().max(newer.count()));
+    let may_be_longer = kind == Kind::Correction && older.count() == 1;
+    let is_alike = smaller > 1 && older.common(newer) * 5 >= smaller * 3
+        || smaller == 1 && (larger <= ABOUT_ONE || may_be_longer) && older.common(newer) == 1;
+    is_alike && !older.is_another(newer)
 }
 
 #[cfg(test)]
@@ -99,12 +106,65 @@ mod tests {
         }
     }
 
+    fn is_outdated_by(older: &str, newer: &str) -> bool {
+        super::is_outdated_by(&Subjects::of(older), &Subjects::of(newer), kind(newer).expect("a fact"))
+    }
+
     #[test]
     fn the_newer_of_two_about_one_thing_holds() {
-        let is_outdated_by =
-            |older: &str, newer: &str| super::is_outdated_by(&Subjects::of(older), &Subjects::of(newer));
         assert!(is_outdated_by("The launch is on Friday.", "Actually, the launch is on Monday."));
         assert!(is_outdated_by("上線日是 5 月 3 日。", "更正：上線日是 5 月 9 日。"));
+        assert!(is_outdated_by("Release 2.3 ships on Friday.", "Release 2.3 ships on Monday."));
         assert!(!is_outdated_by("The launch is on Friday.", "The budget is 40,000."));
+    }
+
+    /// Regression: a correction that said a little more was taken for one of something else.
+    #[test]
+    fn a_correction_that_says_why_replaces_what_it_corrects() {
+        for newer in [
+            "Sorry, the launch actually moved to next Monday.",
+            "Correction: the launch was moved to Monday because QA needs more time.",
+        ] {
+            assert!(is_outdated_by("The launch is on Friday.", newer), "{newer}");
+        }
+    }
+
+    /// Regression: only a quarter was told from the figure in a name.
+    #[test]
+    fn dates_amounts_and_people_are_not_told_apart_as_names_are() {
+        for (older, newer) in [
+            ("The launch is in Q3.", "The launch is in Q4."),
+            ("The launch is in H1.", "The launch is in H2."),
+            ("The launch is in W23.", "The launch is in W25."),
+            ("The launch is in CW23.", "The launch is in CW25."),
+            ("The launch is in FY26.", "The launch is in FY27."),
+            ("上線在第 2 季。", "上線在第 3 季。"),
+            ("上線在第2週。", "上線在第3週。"),
+            ("上線在第 2 天。", "上線在第 3 天。"),
+            ("The budget is USD40,000.", "The budget is USD50,000."),
+            ("The budget is NTD 40,000.", "The budget is NTD50,000."),
+            ("The launch is on Friday, <@U0123ABC>.", "The launch is on Monday, <@U0456DEF7>."),
+            ("@U0123ABC4 the launch is on Friday.", "@U0456DEF the launch is on Monday."),
+        ] {
+            assert!(is_outdated_by(older, newer), "{older} {newer}");
+        }
+        assert!(!is_outdated_by("<@U0123ABC> ships v1 on Friday.", "<@U0123ABC> ships v2 on Monday."));
+    }
+
+    /// Regression: words that every sentence has, and days, were taken for what both are about.
+    #[test]
+    fn what_is_said_of_something_else_outdated_a_fact() {
+        for (older, newer) in [
+            ("Release 2.3 ships on Friday.", "Release 2.4 ships on Monday."),
+            ("v1 ends in May.", "v2 ends in June."),
+            ("PMK-17 is due on Friday.", "PMK-18 is due on Monday."),
+            ("第 2 期週五上線。", "第 3 期週一上線。"),
+            ("The launch is on Friday.", "The review is on Friday."),
+            ("The design was approved today.", "The contract was approved today."),
+            ("上線改到週五。", "審查改到週五。"),
+            ("The launch is on Friday.", "We will mail all customers the launch video on Monday."),
+        ] {
+            assert!(!is_outdated_by(older, newer), "{older} {newer}");
+        }
     }
 }

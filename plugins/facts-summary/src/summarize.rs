@@ -33,14 +33,15 @@ struct Found {
     corrections: Vec<String>,
     figures: Vec<String>,
     /// The subjects of all of these, computed once.
-    settled: Vec<Subjects>,
+    settled: Vec<(Kind, Subjects)>,
     names: Vec<String>,
     identifiers: Vec<String>,
     questions: Vec<String>,
     /// The latest request of a person.
     task: Option<String>,
-    /// Whether a person has replied to the messages being read now.
-    answered: bool,
+    /// Whether a person, and whether the model, stated something after the messages being read now.
+    person_stated: bool,
+    model_stated: bool,
 }
 
 impl Summarize for FactsSummary {
@@ -68,9 +69,16 @@ impl Summarize for FactsSummary {
 impl Found {
     fn take(&mut self, row: &Row, text: &str) {
         let of_people = row.origin == origin::USER;
+        // A question is no longer open once the other side made a statement after it: people may talk among themselves.
+        // One in a summary may be of either side.
+        let is_answered = match row.origin {
+            origin::USER => self.model_stated,
+            origin::ASSISTANT => self.person_stated,
+            _ => self.model_stated && self.person_stated,
+        };
         let sentences = sentences::of(text);
         for sentence in sentences.iter().rev() {
-            if facts::is_question(sentence) && !self.answered && self.questions.len() < FACTS {
+            if facts::is_question(sentence) && !is_answered && self.questions.len() < FACTS {
                 self.questions.push(sentence.clone());
             }
             self.take_fact(sentence);
@@ -80,8 +88,8 @@ impl Found {
         if of_people && self.task.is_none() {
             self.task = sentences.first().cloned();
         }
-        // A question is no longer open once a person has made a statement after it.
-        self.answered = self.answered || !of_people && sentences.iter().any(|sentence| !facts::is_question(sentence));
+        let stated = if of_people { &mut self.person_stated } else { &mut self.model_stated };
+        *stated = *stated || sentences.iter().any(|sentence| !facts::is_question(sentence));
     }
 
     fn take_fact(&mut self, sentence: &str) {
@@ -95,9 +103,9 @@ impl Found {
             return;
         }
         let subjects = Subjects::of(sentence);
-        if !self.settled.iter().any(|newer| facts::is_outdated_by(&subjects, newer)) {
+        if !self.settled.iter().any(|(kind, newer)| facts::is_outdated_by(&subjects, newer, *kind)) {
             list.push(sentence.to_owned());
-            self.settled.push(subjects);
+            self.settled.push((kind, subjects));
         }
     }
 

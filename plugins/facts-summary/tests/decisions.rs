@@ -1,7 +1,10 @@
 //! The summaries of facts-summary, run natively.
 
 use facts_summary::FactsSummary;
-use pmk_policy_sdk::testing::{Conversation, Harness, core::tokens};
+use pmk_policy_sdk::testing::{
+    Conversation, Harness,
+    core::{Message, tokens},
+};
 
 fn talk() -> Conversation {
     Conversation::new()
@@ -30,6 +33,38 @@ fn what_was_settled_is_carried_over_in_its_latest_version() {
     }
     assert!(text.contains("王副理") && text.contains("Priya"), "{text}");
     assert!(!text.contains("on Friday") && !text.contains("Who signs"), "{text}");
+}
+
+/// Regression: only a statement of the model closed a question.
+#[test]
+fn a_question_that_a_person_had_answered_was_listed_as_open() {
+    let talk = Conversation::new().turn("Move the tables.", "Which database?").turn("Use PostgreSQL.", "And when?");
+    let text = Harness::<FactsSummary>::new().summarize(&talk.transcript(), 4_000);
+    assert!(text.contains("Open questions:\n- And when?\n") && !text.contains("Which database?"), "{text}");
+}
+
+/// Regression: any statement closed it, also one about the model's own question.
+#[test]
+fn a_question_of_a_person_that_nobody_had_answered_was_left_out() {
+    let talk = Conversation::new().turn("Who signs the contract?", "Which contract?");
+    let talk = talk.message(Message::user("The one with Acme."));
+    let text = Harness::<FactsSummary>::new().summarize(&talk.clone().transcript(), 4_000);
+    assert!(text.contains("Open questions:\n- Who signs the contract?\n"), "{text}");
+    assert!(!text.contains("Which contract?"), "{text}");
+    let text = Harness::<FactsSummary>::new().summarize(&talk.answer("Ms Lin signs it.").transcript(), 4_000);
+    assert!(!text.contains("Open questions"), "{text}");
+}
+
+/// Regression: the newer of two releases replaced the older one.
+#[test]
+fn a_fact_about_another_release_was_dropped_as_outdated() {
+    let talk = Conversation::new()
+        .turn("Release 2.3 ships on Friday.", "Noted.")
+        .turn("Release 2.4 ships on Monday.", "Noted.")
+        .turn("Release 2.4 ships on Tuesday.", "Noted.");
+    let text = Harness::<FactsSummary>::new().summarize(&talk.transcript(), 4_000);
+    assert!(text.contains("- Release 2.3 ships on Friday.\n- Release 2.4 ships on Tuesday.\n"), "{text}");
+    assert!(!text.contains("on Monday"), "{text}");
 }
 
 #[test]

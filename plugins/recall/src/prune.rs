@@ -1,8 +1,8 @@
 //! First removes messages, then recalls others.
 
-use pmk_policy_sdk::{Budget, Plan, Prune, Transcript, origin};
+use pmk_policy_sdk::{Budget, Older, Plan, Prune, Transcript, origin};
 
-use crate::{Recall, matches, question, quotes, window};
+use crate::{Recall, matches, question, quotes, settings, window};
 
 /// The percentages of the room to try, in case a shortened quote is larger than estimated.
 const ROOM: [u64; 3] = [100, 75, 40];
@@ -23,7 +23,11 @@ impl Prune for Recall {
             plan.remove(stored_end + attached, current);
         }
         if plan.tokens() > budget.limit() {
-            plan.keep_current_turn(transcript, budget);
+            // The newest turns keep their share beside what is left of this one.
+            let older = |bound| Older { bound, turns: transcript.turns() };
+            plan.keep_current_turn(transcript, budget, older(0));
+            let bound = plan.tokens() + settings::RECENT.percent_of(budget.limit());
+            plan.keep_current_turn(transcript, budget, older(bound));
             return;
         }
         let has_question = current < transcript.length();

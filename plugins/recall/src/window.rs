@@ -1,6 +1,6 @@
 //! Chooses the newest turns that stay.
 
-use pmk_policy_sdk::{Budget, Plan, Transcript};
+use pmk_policy_sdk::{Budget, Older, Plan, Transcript};
 
 use crate::settings;
 
@@ -31,7 +31,9 @@ pub fn prune(transcript: &Transcript, budget: &Budget, plan: &Plan) {
         (kept, cut) = (tokens, segment.start);
     }
     let keeps_part = || {
-        [limit.min(around + most), limit].into_iter().any(|bound| plan.keep_last_turn(transcript, bound))
+        let older = Older { bound: around + aim, turns: transcript.turns() };
+        let bounds = [limit.min(around + most), limit];
+        bounds.into_iter().any(|bound| plan.keep_last_turn(transcript, bound, older))
             || plan.keep_newest_pairs(transcript, budget)
     };
     if left && keeps_part() {

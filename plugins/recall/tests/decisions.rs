@@ -160,6 +160,27 @@ fn a_last_turn_that_is_too_large_stays_in_part() {
 }
 
 #[test]
+fn a_last_turn_of_images_was_dropped() {
+    last_turn::gives_up_its_images_first::<Recall>();
+}
+
+#[test]
+fn all_older_turns_went_for_a_last_turn_that_was_shortened() {
+    // 30 % of 14,000, and of 5,000 beside the turn.
+    last_turn::leaves_older_turns_their_room::<Recall>([(20_000, 0), (14_000, 2)], [(9_000, 0), (5_000, 2)]);
+}
+
+/// Regression: older turns filled the limit beside it.
+#[test]
+fn a_last_turn_that_was_shortened_left_no_room_to_recall() {
+    let conversation = chatter(Conversation::new(), 0..5).turn("the cake is ordered from Baumann's", "lovely");
+    let conversation = chatter(conversation, 5..100).turn("and all of it?", &"字".repeat(16_000));
+    // 500 characters of it are more than 45 % of the limit.
+    let applied = prune(&conversation.ask("who makes the cake?").transcript(), 1_300);
+    assert!(block(&applied).contains("Baumann's"), "{}", block(&applied));
+}
+
+#[test]
 fn a_last_turn_too_large_even_if_shortened_keeps_its_newest_pairs() {
     last_turn::keeps_its_newest_pairs::<Recall>();
 }

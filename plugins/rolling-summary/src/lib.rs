@@ -5,7 +5,9 @@
 
 mod settings;
 
-use pmk_policy_sdk::{Budget, Description, Overflow, Plan, Policy, Prune, Recover, Recovery, Transcript, export, rung};
+use pmk_policy_sdk::{
+    Budget, Description, Older, Overflow, Plan, Policy, Prune, Recover, Recovery, Transcript, export, rung,
+};
 
 /// The policy.
 pub struct RollingSummary;
@@ -26,8 +28,9 @@ impl Prune for RollingSummary {
         if total > limit {
             // Applies if the summary fails.
             let oldest_kept = transcript.newest_within(budget).last();
+            let older = Older { bound: limit, turns: transcript.turns() };
             let fits_in_part = oldest_kept.is_none()
-                && (plan.keep_last_turn(transcript, limit) || plan.keep_newest_pairs(transcript, budget));
+                && (plan.keep_last_turn(transcript, limit, older) || plan.keep_newest_pairs(transcript, budget));
             if !fits_in_part {
                 plan.remove_before(transcript, oldest_kept.map_or(transcript.stored_end(), |segment| segment.start));
             }

@@ -76,6 +76,7 @@ use native as platform;
 pub mod testing;
 
 pub use codes::{flag, level, origin, phase, role, rung};
+pub use fit::Older;
 pub use platform::{Budget, CapVerdict, Description, Incoming, Overflow, Plan, Recovery, Summary, Transcript, log};
 pub use policy::{Cap, Policy, Prune, Recover, Summarize};
 pub use segments::{Row, Rows, Segment, Segments, scaled, tokens_of};

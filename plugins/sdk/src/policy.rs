@@ -30,7 +30,7 @@ pub trait Summarize: Policy {
 
 /// Decides what to try after the model has refused a request as too long.
 pub trait Recover: Policy {
-    /// Called once per overflow. An unchanged recovery leaves the choice to the next policy.
+    /// Called until a chosen rung helps. An unchanged recovery leaves the choice to the next policy.
     fn recover(overflow: &Overflow, recovery: &Recovery);
 }
 

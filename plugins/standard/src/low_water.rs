@@ -17,6 +17,8 @@ struct Kept {
     old: Vec<Row>,
     /// Stored results that are shrunk only if nothing else is enough, newest first.
     newest: Vec<Row>,
+    /// Results of the current turn that are shrunk only if even that is above the hard limit, newest first.
+    current: Vec<Row>,
     /// Whether only the last turn stays.
     minimal: bool,
 }
@@ -25,11 +27,12 @@ struct Kept {
 /// request above the hard limit is handled by the squeeze.
 pub fn reach(transcript: &Transcript, budget: &Budget, plan: &Plan, bound: u64) {
     let low_water = settings::LOW_WATER.percent_of(bound);
+    let limit = budget.limit();
     let shape = Shape::of_settings();
     // Each result of a message is shrunk by itself, so several in one may save much less than it seems.
     let (mut actual, mut estimated) = (1, 1);
     for attempt in 1..=ATTEMPTS {
-        let saving = |row: &Row| scaled(shape.saving(row), actual, estimated);
+        let saving = |row: &Row| scaled(shape.saving(row), actual, estimated).min(u64::from(row.tokens));
         let kept = choose(transcript, budget, saving, low_water, bound);
         plan.clear();
         plan.remove_before(transcript, kept.cut);
@@ -37,6 +40,11 @@ pub fn reach(transcript: &Transcript, budget: &Budget, plan: &Plan, bound: u64) 
         let tokens = plan.tokens();
         if tokens > bound {
             shrink(plan, &kept.newest, shape, bound);
+        }
+        if plan.tokens() > limit {
+            let (newest, others) = kept.current.split_at(spared(&kept.current));
+            shrink(plan, others, shape, settings::LOW_WATER.percent_of(limit));
+            shrink(plan, newest, shape, limit);
         }
         if tokens <= bound || kept.minimal {
             return;
@@ -51,17 +59,34 @@ pub fn reach(transcript: &Transcript, budget: &Budget, plan: &Plan, bound: u64) 
 /// If one large turn limits them to less than half of `aim`, that turn stays as well, provided that it is within the
 /// bound.
 fn choose(transcript: &Transcript, budget: &Budget, saving: impl Fn(&Row) -> u64, aim: u64, bound: u64) -> Kept {
-    let whole = settings::KEEP_RESULTS.count() as usize;
-    let stored_end = transcript.stored_end();
-    let current = transcript.rows(stored_end, transcript.length());
-    let mut seen = current.iter().filter(|row| row.is_result()).count();
-    let mut total = transcript.always_kept() + u64::from(budget.marker_tokens());
-    let mut kept = Kept { cut: stored_end, whole: total, old: vec![], newest: vec![], minimal: true };
+    let (stored_end, limit) = (transcript.stored_end(), budget.limit());
+    let around = transcript.always_kept() + u64::from(budget.marker_tokens());
+    // The model is at work on the current turn, so its results shrink only where it would not fit with them: at once by
+    // so much that the next calls of the turn need not shrink more, and the newest only as far as they must.
+    let results = newest_first(&transcript.rows(stored_end, transcript.length()));
+    let (newest, others) = results.split_at(spared(&results));
+    let most = if around > limit { settings::LOW_WATER.percent_of(limit) } else { limit };
+    let (others_whole, total) = fitting(others, around, most, &saving);
+    let (newest_whole, mut total) = fitting(newest, total, limit, &saving);
+    let whole = newest_whole + others_whole;
+    let mut seen = results.len();
+    let mut kept = Kept {
+        cut: stored_end,
+        whole: around,
+        old: results[whole..].to_vec(),
+        newest: vec![],
+        current: results[..whole].to_vec(),
+        minimal: true,
+    };
     for (at, segment) in transcript.segments().enumerate() {
-        let results: Vec<Row> = segment.rows.iter().rev().filter(|row| row.is_result()).copied().collect();
-        let (newest, old) = results.split_at(whole.saturating_sub(seen).min(results.len()));
-        let saved: u64 = old.iter().map(&saving).sum();
-        let with_it = total + segment.tokens() - saved;
+        let results = newest_first(&segment.rows);
+        let mut whole = (settings::KEEP_RESULTS.count() as usize).saturating_sub(seen).min(results.len());
+        let saved: u64 = results[whole..].iter().map(&saving).sum();
+        let mut with_it = total + segment.tokens() - saved;
+        if at == 0 {
+            // The last turn stays, so its newest results shrink before older turns go for them.
+            (whole, with_it) = fitting(&results[..whole], with_it, bound, &saving);
+        }
         let stays = at == 0 || with_it <= aim || (total < aim / 2 && with_it <= bound);
         if !stays {
             break;
@@ -71,10 +96,31 @@ fn choose(transcript: &Transcript, budget: &Budget, saving: impl Fn(&Row) -> u64
         kept.cut = segment.start;
         kept.whole += segment.tokens();
         kept.minimal = at == 0;
+        let (newest, old) = results.split_at(whole);
         kept.newest.extend(newest);
         kept.old.extend(old);
     }
     kept
+}
+
+/// How many of these results, newest first, are spared as the newest.
+fn spared(newest_first: &[Row]) -> usize {
+    newest_first.len().min(settings::KEEP_RESULTS.count() as usize)
+}
+
+fn newest_first(rows: &[Row]) -> Vec<Row> {
+    rows.iter().rev().filter(|row| row.is_result()).copied().collect()
+}
+
+/// How many of the newest of these results can stay whole in a request that costs `tokens` with all of them and may
+/// cost `most`; and what it costs then.
+fn fitting(newest_first: &[Row], mut tokens: u64, most: u64, saving: impl Fn(&Row) -> u64) -> (usize, u64) {
+    let mut whole = newest_first.len();
+    while tokens > most && whole > 0 {
+        whole -= 1;
+        tokens -= saving(&newest_first[whole]);
+    }
+    (whole, tokens)
 }
 
 /// Shrinks results, oldest first, until the plan costs at most `aim`.

@@ -16,7 +16,7 @@ impl Prune for Standard {
 fn fit(transcript: &Transcript, budget: &Budget, plan: &Plan, bound: u64) {
     low_water::reach(transcript, budget, plan, bound);
     if plan.tokens() > budget.limit() {
-        squeeze::fit(transcript, budget, plan);
+        squeeze::fit(transcript, budget, plan, settings::LOW_WATER.percent_of(bound));
     } else if plan.tokens() > transcript.total_tokens() {
         // The turns to be removed cost less than their marker.
         plan.clear();

@@ -19,13 +19,19 @@ struct Draft {
     removed: Vec<u32>,
     /// Messages that are shortened: index, head and tail; ascending.
     shortened: Vec<(u32, u32, u32)>,
+    /// Messages that are digested and not shortened; ascending.
+    digested: Vec<u32>,
     /// Whether the seed pair is removed.
     without_seed: bool,
 }
 
 impl Draft {
-    /// The estimated cost of a message that stays; `shortened` returns that of a shortened one.
+    /// The estimated cost of a message that stays; `shortened` returns that of a shortened one. A digest costs hardly
+    /// anything.
     fn cost_of(&self, row: &Row, shortened: fn(Shape, &Row) -> u64) -> u64 {
+        if self.digested.binary_search(&row.index).is_ok() {
+            return 0;
+        }
         match self.shortened.binary_search_by_key(&row.index, |(index, ..)| *index) {
             Ok(at) => {
                 let (_, head, tail) = self.shortened[at];
@@ -41,6 +47,8 @@ struct Squeeze<'t> {
     transcript: &'t Transcript,
     plan: &'t Plan,
     limit: u64,
+    /// What the request may cost with older turns.
+    aim: u64,
     shape: Shape,
     seed: Vec<Row>,
     /// Whether there is a seed pair and the operator allows it to be removed.
@@ -55,9 +63,9 @@ struct Squeeze<'t> {
     current: Vec<Row>,
 }
 
-/// Plans the mildest request that fits the hard limit. If nothing fits, the plan stays empty: then the new message by
-/// itself is too large, and only the host can report that.
-pub fn fit(transcript: &Transcript, budget: &Budget, plan: &Plan) {
+/// Plans the mildest request that fits the hard limit, with as many older turns as `aim` has room for. If nothing fits,
+/// the plan stays empty: then the new message by itself is too large, and only the host can report that.
+pub fn fit(transcript: &Transcript, budget: &Budget, plan: &Plan, aim: u64) {
     let last = transcript.segments().next().filter(|segment| segment.turns() > 0);
     let beside = transcript.rows(transcript.stored_end(), transcript.current());
     let (attached, shown) = beside.into_iter().partition(|row| row.origin == origin::ATTACHMENT);
@@ -65,6 +73,7 @@ pub fn fit(transcript: &Transcript, budget: &Budget, plan: &Plan) {
         transcript,
         plan,
         limit: budget.limit(),
+        aim,
         shape: Shape::of_settings(),
         seed: transcript.rows(0, transcript.seed_end()),
         seed_may_go: budget.seed_may_go() && transcript.seed_end() > 0,
@@ -81,7 +90,7 @@ pub fn fit(transcript: &Transcript, budget: &Budget, plan: &Plan) {
 
 impl Squeeze<'_> {
     /// Keeps the last turn: shrinks its results, then those of the current turn, then removes its oldest tool groups,
-    /// and at last shortens its texts.
+    /// then shortens its texts, and at last digests its attachments: an image cannot be shortened.
     fn keeping_last_turn(&self) -> bool {
         let Some(first) = self.last.first() else { return false };
         let mut draft = Draft { cut: first.index, shortened: self.results(&self.last), ..Draft::default() };
@@ -102,12 +111,21 @@ impl Squeeze<'_> {
         if self.without_oldest_groups(&draft, &self.last) {
             return true;
         }
-        draft.removed = self.groups(&self.last).concat();
-        draft.removed.sort_unstable();
-        TEXT_LENGTHS.into_iter().any(|length| {
-            let texts = self.last.iter().map(|row| (row.index, length - length / 3, length / 3));
-            draft.shortened = texts.chain(results.iter().copied()).collect();
-            self.try_out(&draft)
+        let mut groups = self.groups(&self.last).concat();
+        groups.sort_unstable();
+        let attachments: Vec<u32> =
+            self.last.iter().filter(|row| row.origin == origin::ATTACHMENT).map(|row| row.index).collect();
+        let drafts: [(&[u32], &[u32]); 3] = [(&groups, &[]), (&[], &attachments), (&groups, &attachments)];
+        drafts.into_iter().take(if attachments.is_empty() { 1 } else { 3 }).any(|(removed, digested)| {
+            (draft.removed, draft.digested) = (removed.to_vec(), digested.to_vec());
+            TEXT_LENGTHS.into_iter().any(|length| {
+                let texts = self.last.iter().filter(|row| digested.binary_search(&row.index).is_err());
+                draft.shortened = texts.map(|row| (row.index, length - length / 3, length / 3)).collect();
+                // The model is at work on the current turn, so its results shrink only where they must.
+                let fits = self.try_out(&draft);
+                draft.shortened.extend(&results);
+                fits || !results.is_empty() && self.try_out(&draft)
+            })
         })
     }
 
@@ -231,17 +249,40 @@ impl Squeeze<'_> {
         rows.map(|row| draft.cost_of(row, shortened)).sum()
     }
 
-    /// Tries a draft as the plan; returns whether it fits.
+    /// Tries a draft as the plan; returns whether it fits. If so, older turns stay as well as far as there is room.
     fn try_out(&self, draft: &Draft) -> bool {
         // Shortening makes the host read the whole text, so a draft that cannot fit anyway is not tried.
         if self.cost(draft, Shape::without_notice) > self.limit {
             return false;
         }
+        self.carry_out(draft, draft.cut);
+        let tokens = self.plan.tokens();
+        if tokens > self.limit {
+            return false;
+        }
+        let mut room = self.aim.saturating_sub(tokens);
+        let older = self.transcript.segments().skip_while(|segment| segment.start >= draft.cut);
+        let staying = older.map_while(|segment| {
+            room = room.checked_sub(segment.tokens())?;
+            Some(segment.start)
+        });
+        if let Some(earlier) = staying.last().filter(|_| !draft.without_seed) {
+            self.carry_out(draft, earlier);
+            // If no turn goes, the marker of an earlier prune stays, which may cost more than a new one.
+            if self.plan.tokens() > self.limit {
+                self.carry_out(draft, draft.cut);
+            }
+        }
+        true
+    }
+
+    /// Makes the draft the plan, with the stored messages from `cut` on.
+    fn carry_out(&self, draft: &Draft, cut: u32) {
         self.plan.clear();
         if draft.without_seed {
             self.plan.remove(0, self.transcript.seed_end());
         }
-        self.plan.remove_before(self.transcript, draft.cut);
+        self.plan.remove_before(self.transcript, cut);
         for run in draft.removed.chunk_by(|a, b| a + 1 == *b) {
             self.plan.remove(run[0], run[run.len() - 1] + 1);
         }
@@ -252,7 +293,7 @@ impl Squeeze<'_> {
                 self.plan.shorten(index, head, tail);
             }
         }
-        self.plan.tokens() <= self.limit
+        draft.digested.iter().for_each(|&index| self.plan.digest(index));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Above the budget, only the seed pair and the newest turns stay (specification 000 §1, 003 §2).
 
-use pmk_policy_sdk::{Budget, Plan, Prune, Segment, Transcript};
+use pmk_policy_sdk::{Budget, Older, Plan, Prune, Segment, Transcript};
 
 use crate::{Strict, settings};
 
@@ -24,15 +24,16 @@ impl Prune for Strict {
             return;
         }
         let oldest_kept = newest(transcript.newest_within(budget));
+        let older = Older { bound: limit, turns: KEEP_TURNS };
         // Perhaps not even the last turn fits unchanged.
         if oldest_kept.is_none()
-            && (plan.keep_last_turn(transcript, limit) || plan.keep_newest_pairs(transcript, budget))
+            && (plan.keep_last_turn(transcript, limit, older) || plan.keep_newest_pairs(transcript, budget))
         {
             return;
         }
         remove_older(transcript, plan, oldest_kept);
         if plan.tokens() > limit {
-            plan.keep_current_turn(transcript, budget);
+            plan.keep_current_turn(transcript, budget, older);
         }
     }
 }

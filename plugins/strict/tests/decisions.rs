@@ -151,6 +151,17 @@ fn what_the_current_turn_brought_in_is_shortened_when_it_alone_is_too_much() {
     assert_eq!(applied.replaced.len(), 1, "the seed stays whole");
 }
 
+/// Regression: all older turns went, although they fit beside it.
+#[test]
+fn ten_turns_stay_beside_one_that_is_shortened() {
+    let large = turns(12).turn("and all of it?", &long().repeat(20)).ask("and now?");
+    let at_work = turns(13).ask("why?").tool("grep", &long().repeat(20));
+    for conversation in [large, at_work] {
+        let applied = Harness::<Strict>::new().prune(&conversation.transcript(), 25_000).expect("accepted");
+        assert_eq!((applied.turns_dropped, applied.replaced.len()), (3, 1));
+    }
+}
+
 #[test]
 fn a_seed_that_exceeds_the_limit_is_shortened_last() {
     let transcript = Conversation::new().seed(&long().repeat(10)).turn("q", "a").ask("why?").transcript();

@@ -1,6 +1,6 @@
 //! Clears old results, then removes turns.
 
-use pmk_policy_sdk::{Budget, Plan, Prune, Row, Transcript, scaled};
+use pmk_policy_sdk::{Budget, Older, Plan, Prune, Row, Transcript, scaled};
 
 use crate::{ToolLean, clear::Results, settings};
 
@@ -51,15 +51,16 @@ impl Prune for ToolLean {
             choice = choice.from(transcript.newest_within(budget).last().map_or(stored_end, |segment| segment.start));
             carry_out(&choice, transcript, plan);
         }
+        let older = Older { bound: settings::LOW_WATER.percent_of(limit), turns: transcript.turns() };
         if choice.cut == Some(stored_end) {
             // The most recent turn is not removed as long as part of it can stay.
-            if plan.keep_last_turn(transcript, limit) || plan.keep_newest_pairs(transcript, budget) {
+            if plan.keep_last_turn(transcript, limit, older) || plan.keep_newest_pairs(transcript, budget) {
                 return;
             }
             carry_out(&choice, transcript, plan);
         }
         if plan.tokens() > limit {
-            plan.keep_current_turn(transcript, budget);
+            plan.keep_current_turn(transcript, budget, older);
         }
         if plan.tokens() > total && total <= limit {
             plan.clear();

@@ -161,6 +161,18 @@ fn a_last_turn_that_is_too_large_stays_in_part() {
 }
 
 #[test]
+fn a_last_turn_of_images_was_dropped() {
+    last_turn::gives_up_its_images_first::<ToolLean>();
+}
+
+#[test]
+fn all_older_turns_went_for_a_last_turn_that_was_shortened() {
+    // 70 % of 16,000.
+    let cases = [(20_000, 0), (16_000, 3)];
+    last_turn::leaves_older_turns_their_room::<ToolLean>(cases, cases);
+}
+
+#[test]
 fn a_plan_breaks_no_rule_where_whole_turns_fit() {
     Harness::<ToolLean>::new().assert_sound(500);
 }

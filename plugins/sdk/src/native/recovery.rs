@@ -18,7 +18,7 @@ impl Overflow {
         self.phase
     }
 
-    /// The [rungs](crate::rung) tried in this turn, in order.
+    /// The [rungs](crate::rung) tried for this model call, in order.
     pub fn tried(&self) -> Vec<u8> {
         self.tried.clone()
     }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use pmk_policy_sdk::testing::{
     Conversation, Harness, Room,
-    core::{Applied, Block, Breach, Message, Origin, Role, Transcript, floor},
+    core::{Applied, Block, Breach, Image, ImageId, ImageType, Message, Origin, Role, Transcript, floor},
 };
 use proptest::prelude::*;
 use standard::Standard;
@@ -153,6 +153,116 @@ fn a_current_turn_that_is_too_large_loses_its_oldest_tool_groups() {
     let applied = prune(&transcript, 2_000).expect("accepted");
     assert!(applied.kept.contains(&6), "the new message");
     assert!(applied.removed.contains(&7) && applied.kept.contains(&66), "{:?}", applied.removed);
+}
+
+/// About 4,000 tokens: a grep's lines.
+fn lines() -> String {
+    "the code says so and so.\n".repeat(500)
+}
+
+/// Regression: they shrank down to the limit, so every later call of the turn shrank one more.
+#[test]
+fn results_of_a_current_turn_that_does_not_fit_shrink_down_to_the_low_water_mark() {
+    let asked = Conversation::new().turn("hello", "hi").ask("what does the code say?");
+    let at_work = |calls| (0..calls).fold(asked.clone(), |conversation, _| conversation.tool("grep", &lines()));
+    let limit = at_work(10).transcript().total_tokens() + 1_000;
+    let applied = prune(&at_work(11).transcript(), limit).expect("accepted");
+    let low_water = limit * 70 / 100;
+    assert!(applied.tokens_after <= low_water && applied.tokens_after > low_water - 4_500, "{}", applied.tokens_after);
+    assert_eq!(replaced(&applied), [4, 6, 8, 10, 12], "the oldest");
+    // Of the newest three, only as many shrink as must.
+    let limit = at_work(3).transcript().total_tokens() + 1_000;
+    let applied = prune(&at_work(4).transcript(), limit).expect("accepted");
+    assert_eq!(replaced(&applied), [4]);
+    let applied = prune(&at_work(4).transcript(), limit - 2_500).expect("accepted");
+    assert_eq!(replaced(&applied), [4, 6]);
+}
+
+/// Regression: all of them were cut, and all older turns but one went.
+#[test]
+fn of_the_current_turns_results_only_as_many_shrink_as_must() {
+    let asked = turns(4).ask("what does the code say?");
+    let at_work = (0..4).fold(asked, |conversation, _| conversation.tool("grep", &lines())).transcript();
+    let applied = prune(&at_work, at_work.tokens_in(10, 19)).expect("accepted");
+    assert_eq!((replaced(&applied), applied.turns_dropped), (vec![12], 3), "the oldest, for what always stays");
+    let one = turns(5).ask("what does the code say?").tool("grep", &lines().repeat(3)).transcript();
+    let applied = prune(&one, 12_000).expect("accepted");
+    assert_eq!((replaced(&applied), applied.turns_dropped), (vec![14], 0));
+}
+
+/// Several results of one message shrink less than it seems, so the first estimate is not enough.
+#[test]
+fn results_of_the_current_turn_that_shrink_less_than_estimated_shrink_on_one_by_one() {
+    let id = |at: usize, call: usize| format!("round{at}call{call}");
+    let call = |id| Block::ToolUse { id, name: "grep".into(), input: serde_json::json!({}) };
+    let result = |id| Block::ToolResult { tool_use_id: id, content: "預".repeat(2_000), is_error: false };
+    let message = |role, origin, blocks| Message { role, origin, blocks };
+    let round = |conversation: Conversation, at: usize| {
+        let calls = (0..4).map(|n| call(id(at, n))).collect();
+        let results = (0..4).map(|n| result(id(at, n))).collect();
+        let called = conversation.message(message(Role::Assistant, Origin::Assistant, calls));
+        called.message(message(Role::User, Origin::ToolResult, results))
+    };
+    let transcript = (0..6).fold(turns(2).ask("what does the code say?"), round).transcript();
+    let limit = transcript.tokens_in(6, transcript.len()) - 8_000;
+    let applied = prune(&transcript, limit).expect("accepted");
+    assert_eq!((replaced(&applied), applied.tokens_after > limit * 80 / 100), (vec![8, 10, 12], true));
+}
+
+/// Regression: older turns went for results of the last turn that had to shrink anyway.
+#[test]
+fn a_large_result_of_the_last_turn_does_not_cost_the_older_ones() {
+    let conversation = turns(5).turn("what does the code say?", "let me look").tool("grep", &lines().repeat(3));
+    let transcript = conversation.answer("this").ask("and now?").transcript();
+    let applied = prune(&transcript, 12_000).expect("accepted");
+    assert_eq!((replaced(&applied), applied.turns_dropped), (vec![15], 0));
+}
+
+#[test]
+fn a_bound_of_the_operators_own_shrinks_no_result_of_the_current_turn() {
+    let transcript = turns(4).ask("what does the code say?").tool("grep", &lines()).transcript();
+    let harness = Harness::<Standard>::new().with("max-session-tokens", 3_000);
+    let applied = harness.prune(&transcript, 100_000).expect("accepted");
+    assert_eq!((replaced(&applied), applied.turns_dropped), (vec![], 3));
+}
+
+/// Regression: all older turns went, although they fit beside it.
+#[test]
+fn older_turns_stay_beside_a_last_turn_that_is_shortened() {
+    let transcript = turns(4).turn("and all of it?", &long().repeat(16)).ask("and now?").transcript();
+    for (limit, dropped) in [(20_000, 0), (11_000, 3)] {
+        let applied = prune(&transcript, limit).expect("accepted");
+        assert_eq!((replaced(&applied), applied.turns_dropped), (vec![11], dropped), "down to 70 % of {limit}");
+    }
+}
+
+/// A turn, then four images, of which each costs about 2,000 tokens.
+fn images() -> Conversation {
+    let image = |name: &[u8]| {
+        Block::Image(Image { sha256: ImageId::of(name), media_type: ImageType::Png, width: 1_920, height: 1_080 })
+    };
+    let images =
+        Message { role: Role::User, origin: Origin::Attachment, blocks: b"abcd".chunks(1).map(image).collect() };
+    Conversation::new().turn("hello", "hi").message(images)
+}
+
+/// Regression: the whole turn was dropped, because an image cannot be shortened.
+#[test]
+fn a_last_turn_of_images_was_dropped() {
+    let conversation = images().turn("what do they show?", "let me see");
+    let transcript = conversation.tool("zoom", "a chart").answer("charts").ask("and the third?").transcript();
+    let applied = prune(&transcript, 8_000).expect("accepted");
+    assert_eq!((replaced(&applied), applied.removed.len()), (vec![2], 0));
+}
+
+/// Regression: they were cut as well, although the digest was enough.
+#[test]
+fn fresh_results_stay_whole_beside_a_last_turn_of_images_that_is_digested() {
+    let result = "the code says so and so.\n".repeat(190);
+    let conversation = images().turn("what do they show?", "charts").ask("and the code?");
+    let transcript = conversation.tool("grep", &result).tool("grep", &result).transcript();
+    let applied = prune(&transcript, 8_000).expect("accepted");
+    assert_eq!((replaced(&applied), applied.removed.len()), (vec![2], 0));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Keeps the newest turns of a conversation that has grown too long.
 
-use pmk_policy_sdk::{Budget, Description, IntegerSetting, Plan, Policy, Prune, Transcript, export};
+use pmk_policy_sdk::{Budget, Description, IntegerSetting, Older, Plan, Policy, Prune, Transcript, export};
 
 const KEEP_TURNS: IntegerSetting =
     IntegerSetting::new("keep-turns", 20, 1..=1_000, "stored turns that stay, as far as they fit");
@@ -22,8 +22,9 @@ impl Prune for {{Type}} {
             return;
         }
         let oldest_kept = transcript.newest_within(budget).take(KEEP_TURNS.value() as usize).last();
-        // A last turn that does not fit whole is shortened.
-        if oldest_kept.is_none() && plan.keep_last_turn(transcript, budget.limit()) {
+        // A last turn that does not fit whole is shortened, and the turns before it stay as far as they fit beside it.
+        let older = Older { bound: budget.limit(), turns: KEEP_TURNS.count() };
+        if oldest_kept.is_none() && plan.keep_last_turn(transcript, budget.limit(), older) {
             return;
         }
         plan.remove_before(transcript, oldest_kept.map_or(transcript.stored_end(), |segment| segment.start));
