@@ -41,6 +41,10 @@ const MAX_MESSAGE_CHARS: usize = 300;
 const MAX_COMPARED_CHARS: usize = 4_000;
 /// A text without status and label is taken for a message up to this length, and for prose above it.
 const MAX_BARE_CHARS: usize = 512;
+/// A shorter id is part of other words by chance.
+const MIN_QUOTED_BYTES: usize = 8;
+/// How much of an id is looked for in a refusal, which may end within it.
+const MAX_QUOTED_CHARS: usize = 40;
 /// Fewer tokens are no limit for answers; an HTTP status is a smaller number.
 const MIN_ANSWER_TOKENS: u32 = 1_000;
 /// A prompt of at least this percentage of the window fills it.
@@ -110,6 +114,33 @@ pub(crate) fn wants_max_completion_tokens(error: &ModelError) -> bool {
         && words::WANTS_MAX_COMPLETION_TOKENS.is_match(&comparable(&error.message))
 }
 
+/// Whether a server refuses to be asked for token counts in a stream. An error of another class is about something else,
+/// whatever it quotes.
+pub(crate) fn refuses_stream_options(error: &ModelError) -> bool {
+    matches!(error.class, ErrorClass::Other | ErrorClass::Unexplained)
+        && words::STREAM_OPTIONS.is_match(&comparable(&error.message))
+}
+
+/// Whether a server may have refused the ids of calls, which were sent as these: it names the id of a call, or quotes
+/// one. Some proxies call it an overflow, because a text is too long, or a failure of their own. An error of another
+/// class is about something else.
+pub(crate) fn may_refuse_call_ids<'a>(error: &ModelError, mut sent: impl Iterator<Item = &'a str>) -> bool {
+    use ErrorClass::{Other, Overflow, Overloaded, Unexplained};
+    if !matches!(error.class, Other | Unexplained | Overflow { .. } | Overloaded { .. }) {
+        return false;
+    }
+    let quoted = |id: &str| {
+        let id = pmk_core::text::head(id, MAX_QUOTED_CHARS);
+        id.len() >= MIN_QUOTED_BYTES && error.message.contains(id)
+    };
+    words::CALL_ID.is_match(&comparable(&error.message)) || sent.any(quoted)
+}
+
+/// Whether the reason that an answer ended with is a refusal.
+pub(crate) fn is_refusal(reason: &str) -> bool {
+    codes::meaning(reason) == Some(codes::Meaning::Refusal)
+}
+
 /// How many tokens a refused request for `asked` tokens of answer may have been allowed to ask for: the largest such
 /// number in the refusal, if that may be about the answer.
 pub(crate) fn fewer_tokens(error: &ModelError, asked: u32) -> Option<u32> {
@@ -129,13 +160,15 @@ fn fills(prompt: u64, window: u64) -> bool {
     window > 0 && u128::from(prompt) * 100 >= u128::from(window) * u128::from(FULL_PERCENT)
 }
 
-/// How many tokens to ask for after a refused request for `asked` tokens of answer, if the window turned out to be too
-/// small for prompt and answer together.
+/// How many tokens to ask for after a refused request for `asked` tokens of answer, if the window, or the tokens per
+/// minute, turned out to be too few for prompt and answer together.
 pub(crate) fn share_of_window(error: &ModelError, asked: u32) -> Option<u32> {
-    let ErrorClass::Overflow { allowed_tokens: Some(window), .. } = error.class else { return None };
+    let ErrorClass::Overflow { allowed_tokens: Some(window), observed_tokens, .. } = error.class else { return None };
     let share = u32::try_from(window / ANSWER_SHARE).ok()?;
-    // A refusal of the prompt alone does not name what was asked for.
-    let counts_answer = numbers::alone(&error.message).any(|number| number == asked);
+    // A refusal of the prompt alone does not name what was asked for; one by a quota names the sum.
+    let is_in_sum =
+        || observed_tokens > Some(asked.into()) && numbers::beyond_a_minute(&comparable(&error.message)).is_some();
+    let counts_answer = numbers::alone(&error.message).any(|number| number == asked) || is_in_sum();
     (counts_answer && (LEAST_ANSWER_TOKENS..asked).contains(&share)).then_some(share)
 }
 

@@ -38,9 +38,6 @@ pub(crate) const PROGRAM: &str = "claude";
 pub(crate) const DEFAULT_MODEL: &str = "sonnet";
 /// The longest time in which nothing is printed.
 const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(300);
-
-/// How many times as long as a server's silence that of `claude` is waited out.
-pub(crate) const SILENCE: u32 = 5;
 /// The time limit of a call, including waits and retries.
 const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(300);
 /// The maximum number of attempts per call. Each time, `claude` itself tries twice.
@@ -309,7 +306,10 @@ impl Model for ClaudeCli {
             .with_max_times(self.config.attempts.saturating_sub(1));
         (|| self.attempt(request, meter, deadline))
             .retry(backoff)
-            .when(|error| error.action().asks_the_same_again() && *error != self.silence())
+            .when(|error| {
+                // Neither a stalled one nor a whole answer is worth the same again.
+                error.action().asks_the_same_again() && ![self.silence(), ModelError::too_large()].contains(error)
+            })
             .adjust(|_, wait| wait.filter(|wait| Instant::now() + *wait < deadline))
             .notify(|error, wait| {
                 tracing::warn!(

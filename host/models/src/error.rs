@@ -4,6 +4,10 @@ use std::{fmt, time::Duration};
 
 use thiserror::Error;
 
+/// The maximum size of what is kept of an answer, in bytes: far above that of any model, and no more than can be
+/// searched for directives and shown without harm.
+pub(crate) const MAX_ANSWER_BYTES: usize = 1 << 20;
+
 /// Why there is no answer. It is shown with the class in words before the message.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub struct ModelError {
@@ -95,6 +99,11 @@ impl ModelError {
     /// The gateway's time limit for silence was reached.
     pub fn silent_for(limit: Duration) -> Self {
         ModelError::new(ErrorClass::Timeout, format!("nothing arrived within {:.1} s", limit.as_secs_f64()))
+    }
+
+    /// The error for an answer of which more than [`MAX_ANSWER_BYTES`] would have to be kept.
+    pub(crate) fn too_large() -> ModelError {
+        ModelError::new(ErrorClass::Transport, format!("the answer is larger than {MAX_ANSWER_BYTES} bytes"))
     }
 
     /// The wait that the provider asks for.

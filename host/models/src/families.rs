@@ -16,6 +16,9 @@ pub const LEAST_ANSWER_TOKENS: u32 = 256;
 /// Room for what a model thinks before it writes, in tokens.
 const THINKING_TOKENS: u64 = 24_576;
 
+/// How many times as long as that of others the silence of a model is waited out that says nothing while it thinks.
+pub const SILENCE: u32 = 5;
+
 /// The limits of a family of models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Family {

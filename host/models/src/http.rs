@@ -265,6 +265,8 @@ impl Endpoint {
         let mut decoder = Decoder::default();
         // All data received before an answer has begun.
         let mut document = Vec::new();
+        // The length of the text that was heard last: not every piece adds to it.
+        let mut heard = 0;
         let broken = loop {
             let chunk = match self.in_time(response.chunk()).await {
                 Ok(Some(chunk)) => chunk,
@@ -297,7 +299,10 @@ impl Endpoint {
                 return Err(Failure::final_one(ModelError::new(ErrorClass::Other, message)));
             }
             if let Some(listener) = heard_by {
-                listener.hear(&assembly.text());
+                let text = assembly.text();
+                if text.len() != std::mem::replace(&mut heard, text.len()) {
+                    listener.hear(&text);
+                }
             }
         };
         let words = unread(assembly, &decoder);
@@ -328,6 +333,7 @@ impl Endpoint {
             return match assembly.whole(document) {
                 Ok(Some(answer)) => Ok(answer),
                 Ok(None) => Err(Failure::refused(said())),
+                Err(error) if assembly.has_begun() => Err(Failure::within_the_answer(error)),
                 Err(error) if error.class == ErrorClass::Transport => Err(Failure::refused(said())),
                 Err(error) => Err(Failure::refused(error)),
             };

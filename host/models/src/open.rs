@@ -15,7 +15,7 @@ use super::{
     Model, OpenError,
     anthropic::{self, Anthropic},
     claude_cli::{self, ClaudeCli},
-    http,
+    families, http,
     openai::{self, OpenAi},
     sim::{self, Sim, SimConfig},
     streamed::Config,
@@ -203,7 +203,7 @@ pub fn open(spec: &ModelSpec, environment: &Environment) -> Result<Arc<dyn Model
             let model = spec.name.as_deref().unwrap_or(claude_cli::DEFAULT_MODEL);
             let mut config = claude_cli::Config::new(&environment.claude_directory, model);
             config.window = spec.window;
-            let idle_timeout = environment.idle_timeout.map(|idle| idle * claude_cli::SILENCE);
+            let idle_timeout = environment.idle_timeout.map(|idle| idle.saturating_mul(families::SILENCE));
             config.idle_timeout = idle_timeout.unwrap_or(config.idle_timeout);
             config.call_timeout = environment.call_timeout.unwrap_or(config.call_timeout);
             if !child::is_installed(&config.program, &config.environment) {
@@ -316,6 +316,15 @@ mod tests {
         assert_eq!(open(Some(" "), "http://gpu.example.com:11434/v1"), Ok((32_000, true)));
         let error = open(Some("sk-secret"), "http://gpu.example.com:11434/v1").expect_err("a key in clear text");
         assert_eq!(error.to_string(), "`OPENAI_BASE_URL` would send a key in clear text");
+    }
+
+    /// It was multiplied past what a duration can be.
+    #[test]
+    fn a_huge_limit_on_silence_made_claude_panic() {
+        let environment = Environment { idle_timeout: Some(Duration::MAX), ..Environment::default() };
+        // Not everywhere is there a `claude`.
+        let opened = open(&"claude-cli".parse().expect("a spec"), &environment).map(|model| model.name().to_owned());
+        assert!(matches!(opened.as_deref(), Ok("sonnet") | Err(OpenError::NoProgram)), "{opened:?}");
     }
 
     #[test]

@@ -1,16 +1,21 @@
 //! Chat completions, as OpenAI and every compatible server (Ollama, vLLM, llama.cpp …) serve them,
 //! streamed.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use pmk_core::Block;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 
-use self::{stream::Assembly, wire::Room};
+use self::{
+    stream::Assembly,
+    wire::{Form, Room},
+};
 use super::{
     Answer, Meter, ModelError, OpenError, Request, classify, families,
     http::{Endpoint, HeardBy},
     streamed::{Client, Config, Protocol},
+    tool_ids::Ids,
 };
 
 mod stream;
@@ -26,8 +31,41 @@ pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
 /// The protocol of chat completions.
 #[derive(Debug)]
 pub struct Completions {
-    /// Whether the server wants the newer name of the answer's token limit.
-    wants_newer: AtomicBool,
+    /// How the server wants its requests, as far as is known.
+    form: Mutex<Form>,
+}
+
+impl Completions {
+    fn form(&self) -> MutexGuard<'_, Form> {
+        self.form.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Form {
+    /// The form that a refusal of a request asks for in place of this one.
+    fn asked_for(self, error: &ModelError, request: &Request) -> Option<Form> {
+        // Azure, or a proxy, in front of OpenAI's newer models.
+        if self.room == Room::Tokens && classify::wants_max_completion_tokens(error) {
+            return Some(Form { room: Room::Completion, ..self });
+        }
+        // Databricks, xAI, Mistral.
+        if self.has_counts && classify::refuses_stream_options(error) {
+            return Some(Form { has_counts: false, ..self });
+        }
+        // OpenAI, Bedrock and Mistral, after a switch of the model.
+        let mut called = request.messages.iter().flat_map(|message| &message.blocks).filter_map(call_id).peekable();
+        if self.ids == Ids::AsGiven && called.peek().is_some() && classify::may_refuse_call_ids(error, called) {
+            return Some(Form { ids: Ids::Short, ..self });
+        }
+        None
+    }
+}
+
+fn call_id(block: &Block) -> Option<&str> {
+    match block {
+        Block::ToolUse { id, .. } => Some(id),
+        _ => None,
+    }
 }
 
 /// A client of a chat completions API. Its base URL includes the version, as in `https://api.openai.com/v1`.
@@ -38,13 +76,18 @@ impl Client<Completions> {
     ///
     /// # Errors
     /// If the key cannot be sent in a header, or the machine's TLS roots cannot be used.
-    pub fn new(config: Config) -> Result<Self, OpenError> {
+    pub fn new(mut config: Config) -> Result<Self, OpenError> {
         let mut headers = HeaderMap::new();
         headers.extend(config.key_after("Bearer ")?.map(|key| (AUTHORIZATION, key)));
         let family = families::openai::of(&config.model);
+        if families::openai::thinks_in_silence(&config.model) {
+            config.limits.idle_timeout = config.limits.idle_timeout.saturating_mul(families::SILENCE);
+        }
         // OpenAI's newer models refuse the old name, and not all other servers know the new one.
         let at_openai = config.base_url.host_str().is_some_and(|host| host.ends_with(".openai.com"));
-        let protocol = Completions { wants_newer: AtomicBool::new(at_openai) };
+        let room = if at_openai { Room::Completion } else { Room::Tokens };
+        let form = Form { room, has_counts: true, ids: Ids::AsGiven };
+        let protocol = Completions { form: Mutex::new(form) };
         Client::speaking(protocol, config, "/chat/completions", headers, family)
     }
 }
@@ -53,7 +96,7 @@ impl Client<Completions> {
 impl Protocol for Completions {
     const PROVIDER: &'static str = PROVIDER;
 
-    /// Asks for the tokens by the name that the server knows.
+    /// Sends the request in the form that the server accepts.
     async fn send(
         &self,
         endpoint: &Endpoint,
@@ -63,15 +106,20 @@ impl Protocol for Completions {
         heard_by: HeardBy<'_>,
         meter: &Meter,
     ) -> Result<Answer, ModelError> {
-        let call = |room| endpoint.call::<Assembly>(wire::body(model, room, tokens, request), heard_by, meter);
-        let room = if self.wants_newer.load(Ordering::Relaxed) { Room::Completion } else { Room::Tokens };
-        match call(room).await {
-            // Azure, or a proxy, in front of one of those models.
-            Err(error) if room == Room::Tokens && classify::wants_max_completion_tokens(&error) => {
-                self.wants_newer.store(true, Ordering::Relaxed);
-                call(Room::Completion).await
+        let known = *self.form();
+        let mut form = known;
+        loop {
+            let body = wire::body(model, form, tokens, request);
+            let answered = endpoint.call::<Assembly>(body, heard_by, meter).await;
+            if let Some(other) = answered.as_ref().err().and_then(|error| form.asked_for(error, request)) {
+                form = other;
+                continue;
             }
-            answered => answered,
+            // A refusal may have quoted what it was not about; only an answer tells.
+            if answered.is_ok() && form != known {
+                *self.form() = form;
+            }
+            return answered;
         }
     }
 }

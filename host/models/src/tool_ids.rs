@@ -10,12 +10,23 @@ use pmk_core::{Block, Message, text};
 /// The maximum length of a tool's name: OpenAI's.
 const MAX_NAME_CHARS: usize = 64;
 
+/// Which ids a server accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ids {
+    /// Any that are unique. Some proxies want back what they have put into them.
+    AsGiven,
+    /// Anthropic's: of `a-z A-Z 0-9 _ -`.
+    Plain,
+    /// Numbered, of nine letters and digits: Mistral takes no other ones, and all servers take these.
+    Short,
+}
+
 /// For each message, the ids of its tool blocks in order, as they are sent.
 ///
-/// Ids may repeat within a conversation, and imported ones may contain any character; providers require unique ids, and
-/// Anthropic requires them to consist of `a-z A-Z 0-9 _ -`. A result belongs to the call with the same id in the
+/// Ids may repeat within a conversation, and come from other servers, or with an import; providers require unique ids,
+/// and some have requirements of their own. A result belongs to the call with the same id in the
 /// message before, by order where there are several.
-pub fn unique(messages: &[impl AsRef<Message>]) -> Vec<Vec<Cow<'_, str>>> {
+pub fn unique(messages: &[impl AsRef<Message>], ids: Ids) -> Vec<Vec<Cow<'_, str>>> {
     let mut taken: HashSet<Cow<'_, str>> = HashSet::new();
     let mut open: HashMap<&str, Vec<Cow<'_, str>>> = HashMap::new();
     messages
@@ -23,13 +34,13 @@ pub fn unique(messages: &[impl AsRef<Message>]) -> Vec<Vec<Cow<'_, str>>> {
         .map(AsRef::as_ref)
         .map(|message| {
             let mut calls: HashMap<&str, Vec<Cow<'_, str>>> = HashMap::new();
-            let ids = message
+            let sent = message
                 .blocks
                 .iter()
                 .filter_map(|block| match block {
                     Block::Text { .. } | Block::Image(_) => None,
                     Block::ToolUse { id, .. } => {
-                        let wire = unused(id, &mut taken);
+                        let wire = unused(id, ids, &mut taken);
                         calls.entry(id).or_default().insert(0, wire.clone());
                         Some(wire)
                     }
@@ -39,15 +50,21 @@ pub fn unique(messages: &[impl AsRef<Message>]) -> Vec<Vec<Cow<'_, str>>> {
                 })
                 .collect();
             open = calls;
-            ids
+            sent
         })
         .collect()
 }
 
 /// An id that the API accepts and that no earlier call has.
-fn unused<'a>(id: &'a str, taken: &mut HashSet<Cow<'a, str>>) -> Cow<'a, str> {
-    let base = match plain(id) {
+fn unused<'a>(id: &'a str, ids: Ids, taken: &mut HashSet<Cow<'a, str>>) -> Cow<'a, str> {
+    let accepted = match ids {
+        Ids::AsGiven => Cow::Borrowed(id),
+        Ids::Plain => plain(id),
+        Ids::Short => Cow::Owned(format!("call{:05}", taken.len() + 1)),
+    };
+    let base = match accepted {
         Cow::Borrowed(id) if !id.is_empty() => Cow::Borrowed(id),
+        numbered if ids == Ids::Short => numbered,
         replaced => Cow::Owned(format!("toolu_{replaced}")),
     };
     let mut candidate = base.clone();

@@ -29,6 +29,9 @@ const MAX_BODY_BYTES: usize = 32 << 20;
 /// The maximum length of a function's name.
 const MAX_NAME_CHARS: usize = 64;
 
+/// The maximum length of the id of a call.
+const MAX_ID_CHARS: usize = 40;
+
 /// The response to one request.
 #[derive(Clone, Debug)]
 pub enum Reply {
@@ -179,16 +182,21 @@ async fn completions(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMa
         return refuse(400, "invalid_request_error", &message);
     }
     if let Some((_, reply)) = shared.refused.clone().filter(|(is_refused, _)| is_refused(&body)) {
-        return respond(reply);
+        return respond(reply, has_usage(&body));
     }
     let reply = shared.reply(&body);
-    respond(reply)
+    respond(reply, has_usage(&body))
+}
+
+/// Whether a request asks for its token counts.
+fn has_usage(body: &Value) -> bool {
+    body["stream_options"]["include_usage"] == true
 }
 
 /// Checks the rules of OpenAI.
 fn check(body: &Value) -> Result<(), String> {
-    if body["stream"] != true || body["stream_options"]["include_usage"] != true {
-        return Err("this stand-in only streams, with usage".to_owned());
+    if body["stream"] != true {
+        return Err("this stand-in only streams".to_owned());
     }
     if body["model"].as_str().is_none_or(str::is_empty) {
         return Err("you must provide a model parameter".to_owned());
@@ -237,6 +245,13 @@ fn check(body: &Value) -> Result<(), String> {
             if id.is_empty() || !ids.insert(id) {
                 return Err(format!("'messages[{index}].tool_calls[{at}].id' is missing, or of another call."));
             }
+            if id.len() > MAX_ID_CHARS {
+                return Err(format!(
+                    "Invalid 'messages[{index}].tool_calls[{at}].id': string too long. Expected a string with maximum \
+                     length {MAX_ID_CHARS}, but got a string with length {} instead.",
+                    id.len()
+                ));
+            }
             open.insert(id);
         }
     }
@@ -278,10 +293,12 @@ pub fn has_called_tools(body: &Value) -> bool {
 }
 
 fn refuse(status: u16, code: &str, message: &str) -> Response<Body> {
-    respond(Reply::Error(status, json!({"error": {"message": message, "type": "invalid_request_error", "code": code}})))
+    let error = json!({"message": message, "type": "invalid_request_error", "code": code});
+    respond(Reply::Error(status, json!({"error": error})), false)
 }
 
-fn respond(reply: Reply) -> Response<Body> {
+fn respond(reply: Reply, has_usage: bool) -> Response<Body> {
+    let end = |reason| end(reason, has_usage);
     let (status, kind, body) = match reply {
         Reply::Error(status, body) => (status, "application/json", body.to_string()),
         Reply::Answer(text) => (200, "text/event-stream", [text_chunks(&text), end("stop")].concat()),
@@ -330,10 +347,11 @@ fn call_chunks(calls: &[(String, Value)]) -> String {
         .collect()
 }
 
-fn end(reason: &str) -> String {
+fn end(reason: &str, has_usage: bool) -> String {
     let usage = json!({"prompt_tokens": 20, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 0}});
     let finish = chunk(&json!([{"index": 0, "delta": {}, "finish_reason": reason}]), &Value::Null);
-    format!("{finish}{}data: [DONE]\n\n", chunk(&json!([]), &usage))
+    let counts = if has_usage { chunk(&json!([]), &usage) } else { String::new() };
+    format!("{finish}{counts}data: [DONE]\n\n")
 }
 
 /// Whether a content is a valid list of texts and images.
@@ -368,6 +386,7 @@ mod tests {
             (json!([call("a", "n")]), json!([{"type": "text", "text": "found"}]), ""),
             (json!([call("a", "n"), call("a", "n")]), json!("found"), "tool_calls[1].id"),
             (json!([function("n")]), json!("found"), "tool_calls[0].id"),
+            (json!([call(&"a".repeat(41), "n")]), json!("found"), "maximum length 40"),
             (json!([call("a", "n.m")]), json!("found"), "string does not match pattern"),
             (json!([call("a", &long)]), json!("found"), "string too long"),
             (json!([untyped]), json!("found"), "tool_calls[0].type"),

@@ -13,13 +13,12 @@ use serde_json::{Map, Value};
 use crate::{
     Answer, ErrorClass, ModelError, Stop, Usage, classify,
     counts::{self, Count},
+    error::MAX_ANSWER_BYTES,
     foreign,
     http::Assemble,
     sse::Event,
 };
 
-/// The maximum size of an answer, in bytes: far above that of any model.
-const MAX_ANSWER_BYTES: usize = 16 << 20;
 /// The maximum number of blocks in an answer: they are searched for each part of it.
 const MAX_BLOCKS: usize = 1 << 12;
 
@@ -31,7 +30,6 @@ pub struct Assembly {
     unread: Option<String>,
     usage: Usage,
     stop: Option<StopDelta>,
-    bytes: usize,
 }
 
 #[derive(Debug)]
@@ -107,6 +105,14 @@ impl Part {
             (Part::Text(text), Delta::Text { text: Some(more) }) => text.push_str(more),
             (Part::ToolUse { json, .. }, Delta::InputJson { partial_json: Some(more) }) => json.push_str(more),
             _ => {}
+        }
+    }
+
+    fn kept_bytes(&self) -> usize {
+        match self {
+            Part::Text(text) => text.len(),
+            Part::ToolUse { id, name, json, announced } => id.len() + name.len() + json.len() + announced.len(),
+            Part::Ignored => 0,
         }
     }
 
@@ -259,10 +265,6 @@ impl Assemble for Assembly {
                 return Err(malformed(format_args!("`{}` event: {error}", event.name)));
             }
         };
-        self.bytes += event.data.len();
-        if self.bytes > MAX_ANSWER_BYTES {
-            return Err(malformed(format_args!("the answer is larger than {MAX_ANSWER_BYTES} bytes")));
-        }
         match data {
             Data::MessageStart { message } => {
                 self.started = true;
@@ -289,11 +291,13 @@ impl Assemble for Assembly {
                 self.stop = Some(StopDelta { stop_reason, stop_details }).filter(StopDelta::is_one);
                 let whole = |block| ReceivedBlock { open: None, part: Part::whole(block) };
                 self.blocks = content.into_iter().map(whole).collect();
+                self.check_size()?;
                 return self.finish().map(Some);
             }
             Data::Error => return Err(classify::in_place_of_an_answer(&event.data)),
             Data::Unknown => self.leave_unread(event),
         }
+        self.check_size()?;
         Ok(None)
     }
 
@@ -318,6 +322,13 @@ impl Assembly {
     /// Keeps the words of an event that is no part of an answer.
     fn leave_unread(&mut self, event: &Event) {
         self.unread = classify::words_in_place_of_an_answer(&event.data).or(self.unread.take());
+    }
+
+    fn check_size(&self) -> Result<(), ModelError> {
+        if self.blocks.iter().map(|block| block.part.kept_bytes()).sum::<usize>() > MAX_ANSWER_BYTES {
+            return Err(ModelError::too_large());
+        }
+        Ok(())
     }
 
     fn count(&mut self, seen: &UsageDelta) {

@@ -1,6 +1,9 @@
 //! The client against the strict stand-in.
 
-use std::time::{Duration, Instant};
+use std::{
+    cell::Cell,
+    time::{Duration, Instant},
+};
 
 use pmk_core::{Block, Message, Origin, Role, message};
 use pmk_stand_ins::{
@@ -10,6 +13,7 @@ use pmk_stand_ins::{
 use reqwest::Url;
 use secrecy::SecretString;
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use super::{super::open::ANTHROPIC_BASE_URL, *};
 use crate::{ErrorClass, Listener, Model, Stop, Usage, http};
@@ -51,13 +55,23 @@ async fn asked(behaviours: Vec<Behaviour>) -> (Result<Answer, ModelError>, usize
     }
     let client = Anthropic::new(config).expect("a client");
     let (hello, meter) = (question("hello"), Meter::default());
+    let is_over = Cell::new(false);
+    let ask = async {
+        let outcome = client.ask(&hello, &meter).await;
+        is_over.set(true);
+        outcome
+    };
     let wait = async {
         if stalls {
             until_async("a request", || server.requests().pop()).await;
+        }
+        // After what comes just then, the wait begins anew.
+        while stalls && !is_over.get() {
             let_pass(idle).await;
+            sleep(Duration::from_millis(5)).await;
         }
     };
-    let (outcome, ()) = tokio::join!(client.ask(&hello, &meter), wait);
+    let (outcome, ()) = tokio::join!(ask, wait);
     (outcome, server.requests().len())
 }
 

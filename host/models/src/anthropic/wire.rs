@@ -6,14 +6,17 @@ use pmk_core::{Block, Image, ImageType, Language, Message, Role};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{Images, Request, tool_ids};
+use crate::{
+    Images, Request,
+    tool_ids::{self, Ids},
+};
 
 /// The body of one call.
 ///
 /// The protocol requires three things that a conversation does not have: tool ids that are unique and plain, a
 /// definition of every tool that the history mentions, and marks for how much of the prompt may be cached.
 pub fn body(model: &str, max_tokens: u32, request: &Request) -> Vec<u8> {
-    let ids = tool_ids::unique(&request.messages);
+    let ids = tool_ids::unique(&request.messages, Ids::Plain);
     let cached = last_stable(&request.messages);
     let messages = request
         .messages

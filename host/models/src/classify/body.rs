@@ -54,6 +54,8 @@ const WORDS: &[&str] = &[
     "errormessage",
     "errors",
     "explanation",
+    // Where a field is that pydantic refuses.
+    "loc",
     "message",
     "msg",
     "raw",

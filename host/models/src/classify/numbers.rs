@@ -32,8 +32,20 @@ pub(super) fn in_words(words: &str) -> Named {
     if let Some(pair) = PAIR.captures(words) {
         return Named { observed: tokens(&pair, 1), allowed: tokens(&pair, 2) };
     }
-    let first = |patterns: &[Regex]| patterns.iter().find_map(|pattern| tokens(&pattern.captures(words)?, 1));
-    Named { observed: first(&OBSERVED), allowed: first(&ALLOWED) }
+    let observed = OBSERVED.iter().find_map(|pattern| tokens(&pattern.captures(words)?, 1));
+    Named { observed, allowed: allowed(words) }
+}
+
+/// The limit that a text states. Of several, one may be what the answer's room leaves of another: then the other is the
+/// window.
+fn allowed(words: &str) -> Option<u64> {
+    let limits: Vec<u64> =
+        ALLOWED.iter().filter_map(|pattern| pattern.captures(words)).filter_map(|limit| tokens(&limit, 1)).collect();
+    let &first = limits.first()?;
+    // The limit itself is not the room.
+    let is_room = |room: u64| room != first && alone(words).any(|number| u64::from(number) == room);
+    let window = limits.into_iter().find(|&window| window > first && is_room(window - first));
+    Some(window.unwrap_or(first))
 }
 
 /// A limit on tokens per minute that waiting does not help against: the request alone exceeds it. Both numbers must be
@@ -126,6 +138,8 @@ static OBSERVED: LazyLock<Vec<Regex>> = LazyLock::new(|| {
 
 static ALLOWED: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     all(&[
+        // vLLM goes on with what the answer leaves of it for the prompt.
+        r"\bcontext (?:length|size|window) is only #",
         r"\bmaximum (?:context|prompt|input|model) (?:length|size|limit|window) (?:is |of )?(?:only )?#",
         r"\bcontext (?:length|size|window) (?:is |of )(?:only )?#",
         r"\bcontext (?:length|size|window|limit) \(#",
@@ -197,6 +211,24 @@ mod tests {
         let vllm = "maximum context length is 4096 tokens. you requested 200 output tokens and your prompt \
                     contains at least 3897 input tokens, for a total of at least 4097 tokens";
         assert_eq!(named(vllm), (Some(4_097), Some(4_096)));
+    }
+
+    /// Regression: the room for the answer was taken off the window once more, and nothing fitted.
+    #[test]
+    fn what_the_answer_leaves_of_the_window_was_taken_for_the_window() {
+        for (words, window) in [
+            (
+                "the maximum input length is 192 tokens: a context window of 8192 tokens, less 8000 for the answer",
+                8_192,
+            ),
+            ("context length is only 8192 tokens, resulting in a maximum input length of 192 tokens", 8_192),
+            ("context length is only 8192 tokens, resulting in a maximum input length of 4096 tokens", 8_192),
+            // Nothing says that the rest is for the answer.
+            ("the maximum prompt length is 4096 tokens, with a context window of 8192 tokens", 4_096),
+            ("the maximum input length is 3000 tokens, with a context window of 8192 tokens", 3_000),
+        ] {
+            assert_eq!(named(words).1, Some(window), "{words}");
+        }
     }
 
     #[test]

@@ -159,6 +159,17 @@ pub(super) static WANTS_MAX_COMPLETION_TOKENS: LazyLock<Regex> = LazyLock::new(|
     pattern(r"\bmax_tokens\W{1,3}(?:is )?(?:not supported|unsupported)\b.{0,80}\bmax_completion_tokens\b")
 });
 
+/// The field that asks for token counts in a stream, and its own one.
+pub(super) static STREAM_OPTIONS: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?:\b|_)(?:stream_options|include_usage)\b"));
+
+/// The id of a call, as fields are named: `tool_calls[0].id`, `tool_calls 0 id`, `toolUseId`, `call_id`, and in words.
+pub(super) static CALL_ID: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?:\b|_)(?:tool[ _-]?(?:calls?|uses?|results?)|calls?)(?:'s)?[\W\d_]{0,12}ids?\b|\bids? (?:of|for) (?:\w+ ){0,2}(?:tool|function)[ _-]?(?:calls?|uses?)\b",
+    )
+});
+
 /// Words that do not occur in a sentence about a setting.
 static OF_THE_PROMPT: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"\b(?:prompt|input|context|conversation|history)\b|输入|輸入|上下文"));

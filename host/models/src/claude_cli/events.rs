@@ -14,6 +14,7 @@ use crate::{
     Answer, ErrorClass, ModelError, Stop, Usage,
     classify::{Failed, classify},
     counts::{self, Count},
+    error::MAX_ANSWER_BYTES,
 };
 
 /// The output so far.
@@ -173,6 +174,9 @@ impl Transcript {
             return Some(Err(failure(result, self.failure.as_deref().unwrap_or_default())));
         }
         let text = result.result.clone().unwrap_or_default();
+        if text.len() > MAX_ANSWER_BYTES {
+            return Some(Err(ModelError::too_large()));
+        }
         let stop = match result.stop_reason.as_deref() {
             Some("max_tokens") => Stop::MaxTokens,
             Some("model_context_window_exceeded") => Stop::WindowFull,
@@ -280,6 +284,14 @@ mod tests {
         }
         assert_eq!(finish(&[result("end_turn", "")]).expect("a result").expect("an answer").blocks, []);
         assert_eq!(finish(&[result("refusal", "no")]), Some(Err(ModelError::new(ErrorClass::Refused, "no"))));
+    }
+
+    /// Marks of quotation without end took the memory of the whole machine where they were read.
+    #[test]
+    fn an_answer_of_many_mebibytes_was_kept() {
+        let result = |text: String| finish(&[json!({"type": "result", "subtype": "success", "result": text})]);
+        assert_eq!(result(">".repeat((1 << 20) + 1)), Some(Err(ModelError::too_large())));
+        assert!(result(">".repeat(1 << 20)).expect("a result").is_ok());
     }
 
     /// Once, a long answer that `claude` had continued by itself counted its prompt several times.

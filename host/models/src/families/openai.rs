@@ -38,6 +38,11 @@ pub fn known(model: &str) -> Option<Family> {
         .map(|(_, family)| *family)
 }
 
+/// Whether it is one of OpenAI's models that think, of which nothing comes meanwhile. A router's prefix is ignored.
+pub fn thinks_in_silence(model: &str) -> bool {
+    known(model.rsplit('/').next().unwrap_or(model)).is_some_and(|family| family.thinks)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,6 +14,7 @@ use self::thoughts::Thoughts;
 use crate::{
     Answer, ErrorClass, ModelError, Stop, Usage, classify,
     counts::{self, Count},
+    error::MAX_ANSWER_BYTES,
     foreign,
     http::Assemble,
     sse::Event,
@@ -21,13 +22,12 @@ use crate::{
 
 mod thoughts;
 
-/// The maximum size of an answer, in bytes: far above that of any model.
-const MAX_ANSWER_BYTES: usize = 16 << 20;
 /// The maximum number of tool calls in an answer.
 const MAX_CALLS: usize = 128;
 
-/// The finish reasons of answers that their servers broke off: OpenRouter's, vLLM's, DeepSeek's and Zhipu's.
-const BROKEN_OFF: [&str; 4] = ["error", "abort", "insufficient_system_resource", "network_error"];
+/// The finish reasons of answers that their servers broke off: OpenRouter's, vLLM's, DeepSeek's, Zhipu's and Gemini's.
+const BROKEN_OFF: [&str; 5] =
+    ["error", "abort", "insufficient_system_resource", "network_error", "malformed_function_call"];
 
 /// An answer that is being received.
 #[derive(Debug, Default)]
@@ -40,7 +40,8 @@ pub struct Assembly {
     finish_reason: Option<String>,
     unread: Option<String>,
     usage: Usage,
-    bytes: usize,
+    /// Whether what is received comes in pieces, so that a whole message beside them only repeats them.
+    is_in_pieces: bool,
 }
 
 #[derive(Debug, Default)]
@@ -110,6 +111,13 @@ struct ContentPart {
 }
 
 impl Content {
+    fn is_empty(&self) -> bool {
+        match self {
+            Content::Text(text) => text.is_empty(),
+            Content::Parts(parts) => parts.iter().all(|part| part.text.as_ref().is_none_or(String::is_empty)),
+        }
+    }
+
     fn into_text(self) -> String {
         match self {
             Content::Text(text) => text,
@@ -119,6 +127,12 @@ impl Content {
 }
 
 impl Delta {
+    fn says_something(&self) -> bool {
+        self.content.as_ref().is_some_and(|content| !content.is_empty())
+            || self.refusal.as_ref().is_some_and(|refusal| !refusal.is_empty())
+            || !self.tool_calls.is_empty()
+    }
+
     /// Numbers its calls by position, because calls that are sent whole need no index.
     fn numbered(mut self) -> Self {
         for (at, call) in self.tool_calls.iter_mut().enumerate() {
@@ -186,10 +200,6 @@ impl Assemble for Assembly {
         if event.data.trim() == "[DONE]" {
             return self.done().unwrap_or_else(|| Err(malformed("it ended before it began"))).map(Some);
         }
-        self.bytes += event.data.len();
-        if self.bytes > MAX_ANSWER_BYTES {
-            return Err(malformed(&format!("the answer is larger than {MAX_ANSWER_BYTES} bytes")));
-        }
         let chunk: Chunk = match foreign::data(&event.data) {
             Ok(Some(chunk)) => chunk,
             Ok(None) => return Ok(None),
@@ -254,17 +264,27 @@ impl Assembly {
 
     fn take(&mut self, choice: Choice) -> Result<(), ModelError> {
         self.started = true;
-        let Delta { content, refusal, tool_calls } =
-            choice.message.map(Delta::numbered).or(choice.delta).unwrap_or_default();
+        let piece = choice.delta.filter(Delta::says_something);
+        self.is_in_pieces |= piece.is_some();
+        let message = choice.message.filter(|_| !self.is_in_pieces);
+        let Delta { content, refusal, tool_calls } = piece.or(message.map(Delta::numbered)).unwrap_or_default();
         self.text.push_str(&content.map(Content::into_text).unwrap_or_default());
         self.thoughts.search(&self.text);
         self.refusal.push_str(refusal.as_deref().unwrap_or_default());
         for delta in tool_calls {
             self.extend_call(delta)?;
         }
+        if self.kept_bytes() > MAX_ANSWER_BYTES {
+            return Err(ModelError::too_large());
+        }
         let finish_reason = choice.finish_reason.filter(|reason| !reason.is_empty());
         self.finish_reason = finish_reason.or(self.finish_reason.take());
         Ok(())
+    }
+
+    fn kept_bytes(&self) -> usize {
+        let calls = self.calls.iter().map(|call| call.id.len() + call.name.len() + call.arguments.len());
+        self.text.len() + self.refusal.len() + calls.sum::<usize>()
     }
 
     fn extend_call(&mut self, delta: CallDelta) -> Result<(), ModelError> {
@@ -309,17 +329,21 @@ impl Assembly {
     /// What has begun stays so: an answer that was paid for is not asked for again like one that never came.
     fn finish(&mut self, finish_reason: &str) -> Result<Answer, ModelError> {
         let [text, refusal] = [&mut self.text, &mut self.refusal].map(std::mem::take);
-        // The second is Zhipu's.
-        let is_filtered = matches!(finish_reason, "content_filter" | "sensitive");
+        // Gemini's are in capitals, some with what found them in front.
+        let finish_reason = finish_reason.to_lowercase();
+        let mut reasons = finish_reason.split(':').map(str::trim);
+        // Zhipu's and Gemini's.
+        let is_filtered = |reason| classify::is_refusal(reason) || matches!(reason, "sensitive" | "recitation");
+        let is_filtered = reasons.clone().any(is_filtered);
         if is_filtered || (!refusal.is_empty() && text.is_empty()) {
             let message = if refusal.is_empty() { "its content filter intervened".into() } else { refusal };
             return Err(ModelError::new(ErrorClass::Refused, message));
         }
-        if BROKEN_OFF.contains(&finish_reason) {
+        if reasons.any(|reason| BROKEN_OFF.contains(&reason)) {
             let message = "it ended its answer with an error".to_owned();
             return Err(ModelError::new(ErrorClass::Overloaded { retry_after: None }, message));
         }
-        let cut = match finish_reason {
+        let cut = match finish_reason.as_str() {
             "length" | "max_tokens" => Some(Stop::MaxTokens),
             // Mistral's and Zhipu's.
             "model_length" | "model_context_window_exceeded" => Some(Stop::WindowFull),

@@ -458,6 +458,188 @@ async fn a_server_that_asks_for_the_newer_name_of_the_room_gets_it_from_then_on(
     assert_eq!(server.requests().len(), 1);
 }
 
+/// Databricks, xAI and Mistral: every call was refused.
+#[tokio::test]
+async fn a_server_that_counts_nothing_in_a_stream_could_not_be_used() {
+    let detail = json!([{"type": "extra_forbidden", "loc": ["body", "stream_options"], "msg": "Extra inputs are not permitted", "input": {"include_usage": true}}]);
+    for (status, body) in [
+        (400, json!({"error_code": "BAD_REQUEST", "message": "Error: json: unknown field \"stream_options\""})),
+        (
+            400,
+            json!({"code": "Client specified an invalid argument", "error": "Argument not supported: stream_options"}),
+        ),
+        (422, json!({"object": "error", "message": {"detail": detail}, "type": "invalid_request_error"})),
+    ] {
+        let server = stand_in::OpenAi::start();
+        server.refuse_when(|body| body.get("stream_options").is_some(), status, body.clone());
+        let client = client(&server, Some(KEY));
+        for _ in 0..2 {
+            client.ask(&request(vec![Message::user("hello")]), &Meter::default()).await.expect("an answer");
+        }
+        let asked: Vec<_> = server.requests().iter().map(|body| body.get("stream_options").is_some()).collect();
+        assert_eq!(asked, [true, false, false], "{body}");
+    }
+    // What is refused without it as well was about something else.
+    let server = stand_in::OpenAi::start();
+    let quoted = json!({"error": {"message": "no wombats in {\"stream_options\":{\"include_usage\":true}}"}});
+    server.refuse_when(|body| body["messages"].to_string().contains("wombat"), 400, quoted);
+    let client = client(&server, Some(KEY));
+    client.ask(&request(vec![Message::user("a wombat")]), &Meter::default()).await.expect_err("a refusal");
+    client.ask(&request(vec![Message::user("hello")]), &Meter::default()).await.expect("an answer");
+    assert!(server.requests().pop().expect("requests").get("stream_options").is_some());
+}
+
+/// As OpenAI refuses the ids of another server, and as proxies pass that on.
+#[tokio::test]
+async fn every_question_was_refused_after_a_switch_from_a_server_with_long_ids() {
+    let server = stand_in::OpenAi::start();
+    server.expect_refusals("string too long");
+    let call = Block::ToolUse { id: "x".repeat(43), name: "mra_ask".into(), input: json!({"repo": "erp"}) };
+    let result = Block::ToolResult { tool_use_id: "x".repeat(43), content: "found".into(), is_error: false };
+    let history = request(vec![
+        Message::user("look"),
+        Message { role: Role::Assistant, origin: Origin::Assistant, blocks: vec![call] },
+        Message { role: Role::User, origin: Origin::ToolResult, blocks: vec![result] },
+    ]);
+    let client = client(&server, Some(KEY));
+    for _ in 0..2 {
+        client.ask(&history, &Meter::default()).await.expect("an answer");
+    }
+    let sent: Vec<_> = server
+        .requests()
+        .iter()
+        .map(|body| body["messages"][2]["tool_calls"][0]["id"].as_str().unwrap_or_default().len())
+        .collect();
+    assert_eq!(sent, [43, 9, 9]);
+}
+
+/// As OpenAI, Anthropic, Bedrock and Mistral refuse ids, directly and behind proxies, and as no known server does.
+#[tokio::test]
+async fn refusals_of_ids_in_other_words_were_final() {
+    let id = "functions.mra_ask:0";
+    let block = Block::ToolUse { id: id.into(), name: "mra_ask".into(), input: json!({"repo": "erp"}) };
+    let result = Block::ToolResult { tool_use_id: id.into(), content: "found".into(), is_error: false };
+    let called = request(vec![
+        Message::user("look"),
+        Message { role: Role::Assistant, origin: Origin::Assistant, blocks: vec![block] },
+        Message { role: Role::User, origin: Origin::ToolResult, blocks: vec![result] },
+    ]);
+    let asked = async |request: &Request, status: u16, body: serde_json::Value| {
+        let server = stand_in::OpenAi::start();
+        let is_odd =
+            |body: &serde_json::Value| !body["messages"][2]["tool_calls"][0]["id"].to_string().contains("call0");
+        server.refuse_when(is_odd, status, body);
+        let client = client(&server, Some(KEY));
+        let answered = client.ask(request, &Meter::default()).await.is_ok();
+        let requests = server.requests();
+        let mut ids: Vec<_> = requests.iter().map(|body| body["messages"][2]["tool_calls"][0]["id"].clone()).collect();
+        // A failure of a proxy's own is waited out first.
+        ids.dedup();
+        (answered, ids)
+    };
+    let said = |message: &str| json!({"error": {"message": message}});
+    for (status, body) in [
+        (400, said("Invalid 'messages[3].tool_calls[0].id': string too long.")),
+        (400, said("litellm.ContextWindowExceededError: Invalid 'messages[3].tool_calls[0].id': string too long.")),
+        (400, said("Invalid 'input[2].call_id': string too long. Expected a string with maximum length 64")),
+        (400, said("Invalid 'messages[2].tool_call_id': string too long.")),
+        (400, said("messages.1.content.0.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'")),
+        (
+            400,
+            said(
+                "1 validation error detected: Value 'a:0' at 'messages.2.member.content.1.member.toolUse.toolUseId' failed to satisfy constraint: Member must satisfy regular expression pattern: [a-zA-Z0-9_-]+",
+            ),
+        ),
+        (
+            400,
+            said(
+                "1 validation error detected: Value 'a:0' at 'messages.2.member.content.1.member.toolUse.toolUseId' failed to satisfy constraint: Member must have length less than or equal to 64",
+            ),
+        ),
+        (
+            422,
+            json!({"detail": [{"loc": ["body", "messages", 2, "tool_calls", 0, "id"], "msg": "String should have at most 40 characters"}]}),
+        ),
+        (
+            400,
+            json!({"object": "error", "message": "Tool call id was functions.a:0 but must be a-z, A-Z, 0-9, with a length of 9.", "type": "invalid_function_call", "code": "3280"}),
+        ),
+        (400, said("the wombat does not like functions.mra_ask:0")),
+        (500, said("APIConnectionError: messages.1.content.0.tool_use.id: String should match pattern '^[a-z]+$'")),
+    ] {
+        let (answered, ids) = asked(&called, status, body.clone()).await;
+        assert_eq!((answered, ids.as_slice()), (true, [json!(id), json!("call00001")].as_slice()), "{body}");
+    }
+    // What says nothing of ids, or is refused for another reason, is not asked again; nor is what has no calls.
+    let named = || said("Invalid 'messages[3].tool_calls[0].id': string too long.");
+    for (request, status, body) in [
+        (&called, 400, said("Invalid 'tools[0].function.name': string too long; the tool call is invalid.")),
+        (&called, 401, named()),
+        (&request(vec![Message::user("look")]), 400, named()),
+    ] {
+        let (answered, ids) = asked(request, status, body.clone()).await;
+        assert_eq!((answered, ids.len()), (false, 1), "{body}");
+    }
+}
+
+/// OpenAI sends nothing while a model thinks: a hard question ended after a minute, each time.
+#[test]
+fn a_model_that_thinks_in_silence_was_cut_off() {
+    let server = stand_in::OpenAi::start();
+    let idle = |model: &str| {
+        let mut config = client(&server, Some(KEY)).config;
+        config.model = model.to_owned();
+        config.limits.idle_timeout = Duration::from_secs(60);
+        OpenAi::new(config).expect("a client").config.limits.idle_timeout.as_secs()
+    };
+    assert_eq!(["gpt-5", "o3", "openai/gpt-5", "gpt-4o", "llama3.2"].map(idle), [300, 300, 300, 60, 60]);
+    // Others stream their thoughts, or send signs of life.
+    assert_eq!(["anthropic/claude-sonnet-5-5", "openai/gpt-5-chat-latest"].map(idle), [60, 60]);
+}
+
+/// Marks of quotation without end took the memory of the whole machine where they were read.
+#[tokio::test]
+async fn an_answer_of_many_mebibytes_was_kept() {
+    let ended = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
+    let answered = async |pieces: String| {
+        let server = stand_in::OpenAi::start();
+        server.push(Reply::Raw(format!("{pieces}data: {ended}\n\ndata: [DONE]\n\n")));
+        client(&server, Some(KEY)).ask(&request(vec![Message::user("q")]), &Meter::default()).await
+    };
+    let (quoted, arguments) = (">".repeat(1 << 18), "1".repeat(1 << 18));
+    let call = json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": arguments}}]});
+    for large in [chunk(&json!({"content": quoted})), chunk(&json!({"refusal": quoted})), chunk(&call)] {
+        let error = answered(large.repeat(5)).await.expect_err("too much");
+        assert!(error.to_string().contains("larger than 1048576 bytes"), "{error}");
+    }
+    answered(chunk(&json!({"content": quoted})).repeat(4)).await.expect("an answer of a mebibyte");
+    // One that is not streamed says why, too, and is not paid for again.
+    let server = stand_in::OpenAi::start();
+    server.push(Reply::Error(200, completion(json!({"content": quoted.repeat(5)}), "stop")));
+    let asked = client(&server, Some(KEY)).ask(&request(vec![Message::user("q")]), &Meter::default()).await;
+    assert_eq!((asked, server.requests().len()), (Err(ModelError::too_large()), 1));
+    // What is thought is not kept, nor is what each piece comes in.
+    let thought = chunk(&json!({"content": "", "reasoning_content": "hm".repeat(1 << 10)}));
+    let answer = answered(format!("{}{}", thought.repeat(1 << 10), chunk(&json!({"content": "so"})))).await;
+    assert_eq!(text(&answer.expect("an answer")), "so");
+}
+
+/// Once, all that had been said was told again with each comment that kept the connection alive.
+#[tokio::test]
+async fn what_adds_nothing_to_an_answer_was_heard_again() {
+    let (server, heard) = (stand_in::OpenAi::start(), Heard::default());
+    let said = |text: &str| chunk(&json!({"content": text}));
+    let ended = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
+    // More than arrives at once.
+    let comments = format!(": still here{}\n\n", ".".repeat(1 << 10)).repeat(1 << 10);
+    server.push(Reply::Raw(format!("{comments}{}{comments}{}data: {ended}\n\n", said("one"), said(", two"))));
+    let asked = request(vec![Message::user("q")]);
+    let answer = client(&server, Some(KEY)).ask_aloud(&asked, &heard, &Meter::default()).await.expect("an answer");
+    let heard = heard.0.lock().expect("nobody panics");
+    assert_eq!((text(&answer).as_str(), &heard[0]), ("one, two", &"one".to_owned()));
+    assert!(heard.len() <= 2, "{heard:?}");
+}
+
 /// Some servers give shorter answers than the makers of a model: every question was refused.
 #[tokio::test]
 async fn a_server_whose_answers_are_shorter_was_asked_for_too_many_tokens_every_time() {
@@ -485,7 +667,8 @@ async fn a_server_whose_answers_are_shorter_was_asked_for_too_many_tokens_every_
     }
 }
 
-/// As vLLM says it in older and newer versions, and TGI: what was asked for did not fit the window beside any prompt.
+/// As vLLM says it in older and newer versions, TGI, and Groq of its tokens per minute: what was asked for did not fit
+/// beside any prompt.
 #[tokio::test]
 async fn every_question_was_refused_where_the_window_was_smaller_than_the_room_for_its_answer() {
     let error = |message: &str| json!({"error": {"message": message}});
@@ -498,6 +681,9 @@ async fn every_question_was_refused_where_the_window_was_smaller_than_the_room_f
             "'max_tokens' or 'max_completion_tokens' is too large: 24676. This model's maximum context length is 6000 tokens and your request has 300 input tokens (24676 > 6000 - 300).",
         ),
         json!({"error": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 6000. Given: 300 `inputs` tokens and 24676 `max_new_tokens`"}),
+        error(
+            "Request too large for model `llama-3.3-70b-versatile` in organization `org_1` service tier `on_demand` on tokens per minute (TPM): Limit 6000, Requested 24976, please reduce your message size and try again.",
+        ),
     ] {
         let server = stand_in::OpenAi::start();
         server.refuse_when(|body| body["max_tokens"].as_u64() > Some(5_700), 400, body.clone());
@@ -508,6 +694,21 @@ async fn every_question_was_refused_where_the_window_was_smaller_than_the_room_f
         let rooms: Vec<_> = server.requests().iter().map(|body| body["max_tokens"].clone()).collect();
         assert_eq!(rooms, [asked, 1_500, asked, 1_500, 1_500], "{body}");
     }
+}
+
+/// vLLM's newest words name what the answer leaves of the window, too, which was taken for the window.
+#[tokio::test]
+async fn a_window_was_taken_for_its_rest_beside_the_answer() {
+    let message = "You passed 400 input tokens and requested 24676 output tokens. However, the model's context length is only \
+                   25000 tokens, resulting in a maximum input length of 324 tokens. Please reduce the length of the input \
+                   prompt. (parameter=input_tokens, value=400)";
+    let error = json!({"message": message, "type": "BadRequestError", "param": "input_tokens", "code": 400});
+    let server = stand_in::OpenAi::start();
+    server.refuse_when(|body| body["max_tokens"].as_u64() > Some(24_600), 400, json!({"error": error}));
+    let client = client(&server, Some(KEY));
+    client.ask(&request(vec![Message::user("hello")]), &Meter::default()).await.expect("an answer");
+    let rooms: Vec<_> = server.requests().iter().map(|body| body["max_tokens"].clone()).collect();
+    assert_eq!(rooms, [100 + 24_576, 6_250]);
 }
 
 /// What only looks like the most that a server gives does not make its later answers short.

@@ -6,7 +6,10 @@ use pmk_core::{Block, Language, Message, Role};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{Images, Request, tool_ids};
+use crate::{
+    Images, Request,
+    tool_ids::{self, Ids},
+};
 
 /// The name of the answer's token limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,9 +20,19 @@ pub enum Room {
     Tokens,
 }
 
-/// The body of one call. It requests token counts, which a stream does not include by default.
-pub fn body(model: &str, room: Room, max_tokens: u32, request: &Request) -> Vec<u8> {
-    let ids = tool_ids::unique(&request.messages);
+/// How a request is written: not all servers know the same fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Form {
+    pub room: Room,
+    /// Whether token counts are asked for, which a stream does not include by default.
+    pub has_counts: bool,
+    pub ids: Ids,
+}
+
+/// The body of one call.
+pub fn body(model: &str, form: Form, max_tokens: u32, request: &Request) -> Vec<u8> {
+    let Form { room, has_counts, ids } = form;
+    let ids = tool_ids::unique(&request.messages, ids);
     let mut messages = Vec::with_capacity(request.messages.len() + 1);
     if !request.system.trim().is_empty() {
         messages.push(WireMessage::System { content: &request.system });
@@ -37,7 +50,7 @@ pub fn body(model: &str, room: Room, max_tokens: u32, request: &Request) -> Vec<
     let body = Body {
         model,
         stream: true,
-        stream_options: StreamOptions { include_usage: true },
+        stream_options: has_counts.then_some(StreamOptions { include_usage: true }),
         max_completion_tokens: (room == Room::Completion).then_some(max_tokens),
         max_tokens: (room == Room::Tokens).then_some(max_tokens),
         tools: tools.collect(),
@@ -50,7 +63,8 @@ pub fn body(model: &str, room: Room, max_tokens: u32, request: &Request) -> Vec<
 struct Body<'a> {
     model: &'a str,
     stream: bool,
-    stream_options: StreamOptions,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -210,8 +224,14 @@ mod tests {
     use super::*;
     use crate::Tool;
 
+    const FORM: Form = Form { room: Room::Tokens, has_counts: true, ids: Ids::AsGiven };
+
+    fn sent_as(form: Form, request: &Request) -> Value {
+        serde_json::from_slice(&body("m", form, 10, request)).expect("JSON")
+    }
+
     fn sent(request: &Request) -> Value {
-        serde_json::from_slice(&body("m", Room::Tokens, 10, request)).expect("JSON")
+        sent_as(FORM, request)
     }
 
     #[test]
@@ -228,8 +248,38 @@ mod tests {
                 ],
             })
         );
-        let body: Value = serde_json::from_slice(&body("m", Room::Completion, 10, &request)).expect("JSON");
+        let body = sent_as(Form { room: Room::Completion, has_counts: false, ..FORM }, &request);
         assert_eq!((body.get("max_tokens"), &body["max_completion_tokens"]), (None, &json!(10)));
+        assert_eq!(body.get("stream_options"), None);
+    }
+
+    /// Regression: a proxy keeps what it has to give back to its model in the id of a call, and got something else.
+    #[test]
+    fn an_id_goes_back_to_its_server_as_it_came_and_short_to_one_that_wants_it_so() {
+        let long = format!("call_1__thought__{}+/=", "A".repeat(300));
+        let call = |id: &str| Block::ToolUse { id: id.into(), name: "a".into(), input: json!({}) };
+        let result = |id: &str| Block::ToolResult { tool_use_id: id.into(), content: "found".into(), is_error: false };
+        let message = |role, origin, blocks| Message { role, origin, blocks };
+        let request = Request {
+            messages: message::shared([
+                message(Role::Assistant, Origin::Assistant, vec![call(&long), call("functions.a:0"), call(&long)]),
+                message(Role::User, Origin::ToolResult, vec![result(&long), result("functions.a:0"), result(&long)]),
+            ]),
+            ..Request::default()
+        };
+        for (ids, wanted) in [
+            (Ids::AsGiven, [long.as_str(), "functions.a:0", &format!("{long}-2")]),
+            (Ids::Short, ["call00001", "call00002", "call00003"]),
+        ] {
+            let body = sent_as(Form { ids, ..FORM }, &request);
+            let called = (0..3).map(|at| &body["messages"][0]["tool_calls"][at]["id"]).collect::<Vec<_>>();
+            let answered = (1..4).map(|at| &body["messages"][at]["tool_call_id"]).collect::<Vec<_>>();
+            assert_eq!(
+                (called.as_slice(), answered.as_slice()),
+                (wanted.map(|id| json!(id)).each_ref().as_slice(), called.as_slice()),
+                "{ids:?}"
+            );
+        }
     }
 
     #[test]

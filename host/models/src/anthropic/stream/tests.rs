@@ -49,6 +49,23 @@ fn text(index: usize) -> [Value; 4] {
     ]
 }
 
+/// Marks of quotation without end took the memory of the whole machine where they were read.
+#[test]
+fn an_answer_of_many_mebibytes_was_kept() {
+    let quoted = ">".repeat(1 << 18);
+    let said = delta(0, json!({"type": "text_delta", "text": quoted}));
+    let input = delta(0, json!({"type": "input_json_delta", "partial_json": quoted}));
+    let whole = json!({"type": "message", "content": vec![json!({"type": "text", "text": quoted}); 5], "stop_reason": "end_turn"});
+    for large in [vec![said.clone(); 5], vec![input; 5], vec![whole]] {
+        let error = run(&large).expect_err("too much");
+        assert!(error.to_string().contains("larger than 1048576 bytes"), "{error}");
+    }
+    // What is thought is not kept.
+    let thought = delta(1, json!({"type": "thinking_delta", "thinking": quoted}));
+    let answer = run(&[vec![said; 4], vec![thought; 64], end("end_turn").to_vec()].concat());
+    assert_eq!(answer.expect("an answer").expect("a whole one").blocks.len(), 1);
+}
+
 #[test]
 fn an_answer_with_thinking_and_a_tool_call() {
     let events = [

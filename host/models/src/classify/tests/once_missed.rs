@@ -18,6 +18,14 @@ const ONCE_MISSED: &[Case] = &[
         None,
         Some(129_024),
     ),
+    // What the answer leaves of the window for the prompt is not the window.
+    (
+        "vllm",
+        Some(400),
+        r#"{"error":{"message":"You passed 193 input tokens and requested 8000 output tokens. However, the model's context length is only 8192 tokens, resulting in a maximum input length of 192 tokens. Please reduce the length of the input prompt. (parameter=input_tokens, value=193)","type":"BadRequestError","param":"input_tokens","code":400}}"#,
+        None,
+        Some(8_192),
+    ),
     ("proxy", Some(400), "<|im_start|> the prompt is too long: 12 tokens > 10 maximum", Some(12), Some(10)),
     ("proxy", Some(400), "[400] prompt is too long: 12 tokens > 10 maximum", Some(12), Some(10)),
     // A page without a title, and XML, have their text between the tags.

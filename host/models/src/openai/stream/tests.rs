@@ -309,17 +309,47 @@ fn failures_inside_the_stream() {
     assert_eq!(class(&[event("[DONE]")]), "transport");
 }
 
-/// DeepSeek, Mistral, Zhipu and vLLM have finish reasons of their own, which were taken for `stop`.
+/// Perplexity repeats all that it has said with each piece: the answer stuttered.
+#[test]
+fn a_message_beside_the_pieces_was_added_to_them() {
+    let both = |piece: &str, message: &str, reason: Option<&str>| {
+        let delta = json!({"role": "assistant", "content": piece});
+        let message = json!({"role": "assistant", "content": message});
+        event(json!({"choices": [{"index": 0, "delta": delta, "message": message, "finish_reason": reason}]}))
+    };
+    let said = |events: &[Event]| assemble(events).expect("an end").expect("an answer").blocks;
+    let pieces = [both("It", "It", None), both(" is", "It is", None), both(" four.", "It is four.", None)];
+    let text = [Block::Text { text: "It is four.".into() }];
+    for last in [both("", "It is four.", Some("stop")), finish("stop")] {
+        assert_eq!(said(&[pieces.as_slice(), &[last]].concat()), text);
+    }
+    // An empty piece beside a whole message is none.
+    assert_eq!(said(&[both("", "It is four.", Some("stop"))]), text);
+}
+
+/// DeepSeek, Mistral, Zhipu, vLLM and Gemini have finish reasons of their own, which were taken for `stop`.
 #[test]
 fn half_an_answer_was_taken_for_a_whole_one() {
     let ended = |reason: &str| assemble(&[delta(json!({"content": "half"})), finish(reason), event("[DONE]")]);
-    for reason in ["error", "abort", "insufficient_system_resource", "network_error"] {
+    for reason in [
+        "error",
+        "abort",
+        "insufficient_system_resource",
+        "network_error",
+        "function_call_filter: MALFORMED_FUNCTION_CALL",
+    ] {
         assert_eq!(ended(reason).expect_err(reason).class.name(), "overloaded", "{reason}");
     }
-    assert_eq!(ended("sensitive").expect_err("a refusal").class.name(), "refused");
+    for reason in
+        ["sensitive", "SAFETY", "PROHIBITED_CONTENT", "RECITATION", "CONTENT_FILTER", "content_filter: RECITATION"]
+    {
+        assert_eq!(ended(reason).expect_err(reason).class.name(), "refused", "{reason}");
+    }
     for (reason, stop) in [
         ("length", Stop::MaxTokens),
         ("max_tokens", Stop::MaxTokens),
+        ("MAX_TOKENS", Stop::MaxTokens),
+        ("STOP", Stop::End),
         ("model_length", Stop::WindowFull),
         ("model_context_window_exceeded", Stop::WindowFull),
     ] {
