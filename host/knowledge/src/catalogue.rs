@@ -233,10 +233,12 @@ impl Catalogue {
         Ok(due)
     }
 
-    /// The atom that a notice is about.
-    pub(super) fn by_notice(&self, notice: &Notice) -> Result<Option<Place>, CatalogueError> {
+    /// The files that name a notice as their own, sorted: more than one if somebody has copied one.
+    pub(super) fn by_notice(&self, notice: &Notice) -> Result<Vec<Place>, CatalogueError> {
         let sql = "SELECT scope, name FROM atom WHERE channel_id = ? AND message_ts = ?";
-        Ok(self.places(sql, [&notice.channel_id, &notice.message_ts])?.into_iter().min())
+        let mut places = self.places(sql, [&notice.channel_id, &notice.message_ts])?;
+        places.sort();
+        Ok(places)
     }
 
     /// Files that are not atoms, and why.

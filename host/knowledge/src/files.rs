@@ -5,7 +5,7 @@
 //! meantime. People who delete a file do not use the lock, so a file is only replaced while it exists.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, Permissions},
     io,
     path::{Path, PathBuf},
 };
@@ -238,12 +238,17 @@ impl AtomFiles {
         self.replace_text(lock, path, before, &render(atom, path)?)
     }
 
-    /// The same with a text that somebody edited, unchanged.
+    /// The same with a text that somebody edited, unchanged. A link stays one, and its file keeps its permissions.
     ///
     /// # Errors
     /// Those of [`replace`](AtomFiles::replace).
     pub(crate) fn replace_text(&self, _lock: &Lock, path: &Path, before: &str, text: &str) -> Result<(), FileError> {
-        let Some(old) = exchange(path, text)? else { return Ok(()) };
+        let failed = |source| io_error(path, "written", source);
+        let file = path.canonicalize().map_err(failed)?;
+        // The file that a link leads to may be shared with others.
+        let permissions = if file == path { None } else { Some(fs::metadata(&file).map_err(failed)?.permissions()) };
+        let path = &file;
+        let Some(old) = exchange(path, text, permissions)? else { return Ok(()) };
         // People who edit a file do not use the lock.
         if read_text(old.path()).is_ok_and(|old| old == before) {
             return Ok(());
@@ -315,11 +320,18 @@ fn render(atom: &Atom, path: &Path) -> Result<String, FileError> {
     atom.render().map_err(|source| FileError::Atom { path: path.to_owned(), source })
 }
 
-/// Replaces an existing file and returns the old one, which is deleted when dropped; `None` where the file system
-/// cannot exchange files.
-pub(super) fn exchange(path: &Path, text: &str) -> Result<Option<NamedTempFile>, FileError> {
+/// Replaces an existing file, by a private one unless other permissions are given, and returns the old one, which is
+/// deleted when dropped; `None` where the file system cannot exchange files.
+pub(super) fn exchange(
+    path: &Path,
+    text: &str,
+    permissions: Option<Permissions>,
+) -> Result<Option<NamedTempFile>, FileError> {
     let failed = |source| io_error(path, "written", source);
     let staged = home::stage_private_file(path, text.as_bytes()).map_err(failed)?;
+    if let Some(permissions) = permissions {
+        staged.as_file().set_permissions(permissions).map_err(failed)?;
+    }
     if fs::symlink_metadata(path).map_err(failed)?.is_dir() {
         return Err(failed(io::ErrorKind::IsADirectory.into()));
     }
@@ -373,7 +385,7 @@ impl From<FileError> for Failure {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
     use crate::testing::atom;
@@ -390,6 +402,24 @@ mod tests {
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&path), mode(path.parent().unwrap()), mode(files.root())), (0o600, 0o700, 0o700));
         assert!(matches!(files.save_new(&atom), Err(FileError::Exists { .. })));
+    }
+
+    /// Regression: a plain file took the place of the link, and the file that it led to stayed as it was.
+    #[test]
+    fn a_verdict_on_an_atom_whose_file_is_a_link_replaced_the_link() {
+        let home = tempfile::tempdir().unwrap();
+        let files = AtomFiles::open(home.path()).unwrap();
+        let link = files.save_new(&atom("erp", "q", "a")).unwrap();
+        let file = home.path().join("elsewhere.md");
+        fs::rename(&link, &file).unwrap();
+        symlink(&file, &link).unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o664)).unwrap();
+        let (mut atom, before) = files.read_with_text(&link).unwrap();
+        atom.approve();
+        files.replace(&files.lock().unwrap(), &link, &before, &atom).unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(files.read(&file).unwrap(), atom);
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o664);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::{
     atom::{Atom, Notice, Status},
     catalogue::{Catalogue, CatalogueError, Place, Stamp},
     files::{AtomFiles, FileError, names_notice},
-    moderation::{self, StoredAtom},
+    moderation::{self, StoredAtom, list_of},
     watch::Watch,
 };
 /// The most atoms shown to the model with one message (specification 003 §4).
@@ -43,6 +43,12 @@ pub enum LibraryError {
     /// The cache and index of the atoms cannot be used.
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),
+    /// Several files name the same notice as their own: somebody has copied one.
+    #[error("several files belong to this message: {}", list_of(files))]
+    Copied {
+        /// The files, within any home.
+        files: Vec<String>,
+    },
 }
 
 /// The folder of atoms, its cache and its index. All methods block on the disk.
@@ -100,13 +106,18 @@ impl Library {
     /// The atom that a notice is about.
     ///
     /// # Errors
-    /// If the folder or the cache cannot be used, or the file is there, but is [not an atom](FileError::broken).
+    /// If the folder or the cache cannot be used, or the file is there, but is [not an atom](FileError::broken) or has
+    /// been [copied](LibraryError::Copied).
     pub fn by_notice(&mut self, notice: &Notice, now_ms: i64) -> Result<Option<StoredAtom>, LibraryError> {
         self.refresh(now_ms)?;
         let Library { files, live: Some(live), .. } = self else { return Ok(None) };
-        let place = match live.catalogue.by_notice(notice)? {
-            None => live.broken_by_notice(files, notice)?,
-            place => place,
+        let place = match distinct(files, live.catalogue.by_notice(notice)?).as_slice() {
+            [] => live.broken_by_notice(files, notice)?,
+            [place] => Some(place.clone()),
+            copies => {
+                let name = |place: &Place| format!("knowledge/{}/{}", place.scope, place.name);
+                return Err(LibraryError::Copied { files: copies.iter().map(name).collect() });
+            }
         };
         let Some(place) = place else { return Ok(None) };
         let path = path_of(files, &place);
@@ -300,6 +311,16 @@ fn warn_once(catalogue: &Catalogue, warned: &mut HashSet<(Place, String)>) -> Re
 fn told(atom: &Atom) -> IndexedText {
     let rest = format!("{}\n{}", atom.summary(), atom.answer());
     IndexedText::new(&atom.meta.question, &atom.meta.asked_as, &atom.meta.tags.join(" "), &rest)
+}
+
+/// The places without links to the file of another one of them.
+fn distinct(files: &AtomFiles, mut places: Vec<Place>) -> Vec<Place> {
+    let file = |path: PathBuf| path.canonicalize().unwrap_or(path);
+    let is_link = |path: PathBuf| path != file(path.clone());
+    places.sort_by_key(|place| is_link(path_of(files, place)));
+    let mut seen = HashSet::new();
+    places.retain(|place| seen.insert(file(path_of(files, place))));
+    places
 }
 
 fn path_of(files: &AtomFiles, place: &Place) -> PathBuf {

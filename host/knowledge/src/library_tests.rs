@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File, Permissions},
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{PermissionsExt, symlink},
     path::PathBuf,
     time::{Duration, SystemTime},
 };
@@ -52,6 +52,7 @@ const KNOWN: &[(&str, &str, &[&str], &str)] = &[
         "It joins targets with bookings per salesperson and month; the worker SalesBudgetWorker refreshes it hourly.",
     ),
     ("general", "辦公室 Wi-Fi 的密碼去哪裡問？", &["wifi", "密碼"], "找總務，每季更換一次，貼在茶水間。"),
+    ("general", "請款單要給誰簽？", &[], "直屬主管，五萬以上再給財務長。"),
 ];
 
 struct Home {
@@ -145,6 +146,8 @@ fn a_question_in_other_words_finds_its_atom() {
         ("where is sales_budget_performance used?", 5),
         ("ＷＩＦＩ　密碼", 6),
         ("wi-fi 密碼是多少", 6),
+        ("請款", 7),
+        ("怎麼請款", 7),
     ] {
         let found = home.ask(asked);
         if found.first().map(String::as_str) != Some(KNOWN[expected].1) {
@@ -152,6 +155,30 @@ fn a_question_in_other_words_finds_its_atom() {
         }
     }
     assert!(missed.is_empty(), "{missed:#?}");
+}
+
+/// Regression: only its beginning was searched for.
+#[test]
+fn a_question_at_the_end_of_a_long_message_found_nothing() {
+    let mut home = Home::knowing(KNOWN);
+    let context = "昨天開完會以後我們又聊了一陣子，晚上大家一起去看了一場棒球，比分一直咬得很緊，\
+                   第九局才逆轉。回家的路上下起大雨，捷運擠滿了剛散場的球迷，車站外面排隊等計程車的人龍繞過兩條街，\
+                   手上的爆米花都濕掉了，乾脆走路回去，路邊攤的滷味倒是意外好吃，隔壁桌的阿伯還請大家喝汽水。";
+    assert_eq!(home.ask(context), Vec::<String>::new());
+    assert_eq!(home.ask(&format!("{context}對了，發票要怎麼作廢？")), [KNOWN[2].1]);
+}
+
+/// Regression: half of the questions about anything shared enough words with the answer.
+#[test]
+fn an_atom_with_a_long_answer_was_shown_for_unrelated_questions() {
+    let answer = "這個要看開立的日期和對方有沒有報帳。當月的直接在發票管理按作廢，收回紙本蓋章，放進月結的資料夾；隔月的要先請對方的會計開折讓單，\
+                  兩聯蓋章後寄回，由行政掃描上傳到群組的共用資料夾，班表上當天的值班同事會處理。客戶是公家機關的話，主管簽核後再寄，\
+                  倉庫那邊的出貨單也要一起改，行銷活動的折扣不能重複計算，費用由排單的部門吸收，有問題可以問財務，電話在通訊錄裡。";
+    let mut home = Home::knowing(&[("erp", "發票作廢？", &["發票"], answer)]);
+    assert_eq!(home.ask("請問發票可以作廢嗎"), ["發票作廢？"]);
+    for question in ["電話客服的部門主管是誰", "部門主管的費用上限"] {
+        assert_eq!(home.ask(question), Vec::<String>::new(), "{question}");
+    }
 }
 
 #[test]
@@ -308,6 +335,61 @@ fn a_notice_about_an_atom_whose_file_was_broken_was_about_nothing() {
     assert_eq!(home.library.by_notice(&other, CREATED_MS).unwrap(), None);
     fs::write(&path, text).unwrap();
     assert_eq!(home.library.by_notice(&notice, CREATED_MS).unwrap().unwrap().path, path);
+}
+
+/// Regression: the first of the files by name was judged, which was the copy with its other id.
+#[test]
+fn a_verdict_on_an_atom_that_somebody_has_copied_was_one_on_the_copy() {
+    let mut home = Home::new();
+    let (scope, question, tags, answer) = KNOWN[2];
+    let path = home.save(scope, question, tags, answer, Status::Pending);
+    let notice = Notice { channel_id: "D1".into(), message_ts: "1777342420.000100".into() };
+    moderation::note_notice(&home.files, &path, &notice).unwrap();
+    let copy = path.with_file_name("0.md");
+    fs::write(&copy, fs::read_to_string(&path).unwrap().replace("id: 2026", "id: 2027")).unwrap();
+    let error = home.library.by_notice(&notice, CREATED_MS).unwrap_err();
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let files = format!("`knowledge/erp/0.md`, `knowledge/erp/{name}`");
+    assert_eq!(error.to_string(), format!("several files belong to this message: {files}"));
+    fs::remove_file(&copy).unwrap();
+    assert_eq!(home.library.by_notice(&notice, CREATED_MS).unwrap().unwrap().path, path);
+}
+
+/// Regression: a link in another scope counted as a copy, and no verdict on the atom did.
+#[test]
+fn an_atom_with_a_link_to_its_file_could_not_be_judged() {
+    let mut home = Home::new();
+    let (scope, question, tags, answer) = KNOWN[2];
+    let path = home.save(scope, question, tags, answer, Status::Pending);
+    let notice = Notice { channel_id: "D1".into(), message_ts: "1777342420.000100".into() };
+    moderation::note_notice(&home.files, &path, &notice).unwrap();
+    let link = home.files.root().join("crm/0.md");
+    fs::create_dir(link.parent().unwrap()).unwrap();
+    symlink(&path, &link).unwrap();
+    assert_eq!(home.library.by_notice(&notice, CREATED_MS).unwrap().unwrap().path, path);
+
+    fs::copy(&path, path.with_file_name("copy.md")).unwrap();
+    let error = home.library.by_notice(&notice, CREATED_MS).unwrap_err();
+    assert!(matches!(&error, LibraryError::Copied { files } if files.len() == 2), "{error}");
+}
+
+/// Regression: nothing in the folder shows that the file of a link was edited.
+#[test]
+fn an_edit_of_the_file_that_a_link_leads_to_was_not_seen() {
+    let mut home = Home::new();
+    let (scope, question, tags, answer) = KNOWN[2];
+    let link = home.save(scope, question, tags, answer, Status::Approved);
+    let file = home.dir.path().join("elsewhere.md");
+    fs::rename(&link, &file).unwrap();
+    symlink(&file, &link).unwrap();
+    // The folder of the scope has long settled.
+    let long_ago = SystemTime::now() - Duration::from_secs(3600);
+    File::open(link.parent().unwrap()).unwrap().set_modified(long_ago).unwrap();
+    assert_eq!(home.ask("發票怎麼作廢"), [question]);
+
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("發票", "合約")).unwrap();
+    assert_eq!(home.ask("合約"), [question.replace("發票", "合約")]);
 }
 
 #[test]

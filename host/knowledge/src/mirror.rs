@@ -337,7 +337,7 @@ impl Mirror {
             (Local::Missing, None) => Put::Done,
             (Local::Missing, Some(text)) => self.put_new(path, &file, text)?,
             (Local::Text(expected), Some(text)) => {
-                if let Some(old) = exchange(&file, text)? {
+                if let Some(old) = exchange(&file, text, None)? {
                     self.keep_what_came(&file, old.path(), &expected)?;
                 }
                 Put::Done

@@ -104,7 +104,7 @@ pub enum ModerationError {
 }
 
 /// As many ids as fit on a line.
-fn list_of(ids: &[String]) -> String {
+pub(super) fn list_of(ids: &[String]) -> String {
     const SHOWN: usize = 10;
     let shown = ids.iter().take(SHOWN).map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
     if ids.len() > SHOWN { format!("{shown}, …") } else { shown }

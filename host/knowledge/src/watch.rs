@@ -2,12 +2,13 @@
 //!
 //! A folder's modification time shows that a file was added, removed or replaced by a rename. Only a file that is
 //! overwritten in place leaves no trace there; such changes are reported by the operating system. Where it cannot
-//! report them, every scope always counts as changed.
+//! report them, every scope always counts as changed. So does a scope with a link to a file, which may change anywhere.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     ffi::OsStr,
-    fs, io,
+    fs::{self, DirEntry},
+    io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -44,7 +45,9 @@ pub(super) struct Watch {
     watcher: Option<RecommendedWatcher>,
     /// The modification time of each scope's folder, once it has settled.
     settled: HashMap<String, SystemTime>,
-    /// The same for the folder of the scopes.
+    /// The scopes with a link among their files.
+    linked: HashSet<String>,
+    /// The same as `settled` for the folder of the scopes.
     root_settled: Option<SystemTime>,
 }
 
@@ -59,7 +62,8 @@ impl Watch {
                 tracing::warn!(%error, folder = %root.display(), "cannot watch the folder: every turn checks every atom");
             })
             .ok();
-        Watch { root: root.to_owned(), identity, seen, watcher, settled: HashMap::new(), root_settled: None }
+        let (settled, linked) = (HashMap::new(), HashSet::new());
+        Watch { root: root.to_owned(), identity, seen, watcher, settled, linked, root_settled: None }
     }
 
     /// Those of `scopes` that may have changed since the last call.
@@ -68,6 +72,7 @@ impl Watch {
         let all = seen.everything || self.watcher.is_none();
         self.root_settled = modified(&self.root).filter(|modified| has_settled(*modified));
         self.settled.retain(|scope, _| scopes.contains(scope));
+        self.linked.retain(|scope| scopes.contains(scope));
         let mut changed = Vec::new();
         for scope in scopes {
             let modified = match fs::metadata(self.root.join(scope)) {
@@ -75,6 +80,12 @@ impl Watch {
                 meta => meta?.modified()?,
             };
             if all || seen.scopes.contains(scope) || self.settled.get(scope) != Some(&modified) {
+                changed.push(scope.clone());
+                self.linked.remove(scope);
+                if has_link(&self.root.join(scope)) {
+                    self.linked.insert(scope.clone());
+                }
+            } else if self.linked.contains(scope) {
                 changed.push(scope.clone());
             }
             if has_settled(modified) {
@@ -148,6 +159,13 @@ fn note(seen: &mut Seen, root: &Path, event: &Event) -> bool {
     is_new
 }
 
+/// Whether one of a scope's files is a link to an atom's.
+fn has_link(scope: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(scope) else { return false };
+    let is_link = |entry: &DirEntry| entry.file_type().is_ok_and(|file| file.is_symlink());
+    entries.flatten().any(|entry| is_link(&entry) && is_atom_name(&entry.path()))
+}
+
 fn identity(folder: &Path) -> Option<Identity> {
     let meta = fs::metadata(folder).ok()?;
     Some((meta.dev(), meta.ino(), meta.created().ok()))
@@ -168,6 +186,8 @@ fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
 
 #[cfg(test)]
 mod tests {
+    use std::{fs::File, os::unix::fs::symlink};
+
     use pmk_stand_ins::patience::until;
 
     use super::*;
@@ -230,5 +250,22 @@ mod tests {
         fs::read(scopes.path("crm/old.md")).unwrap();
         scopes.until_told();
         assert_eq!(scopes.changed(), [] as [&str; 0], "only read");
+    }
+
+    #[test]
+    fn a_scope_with_a_link_always_counts_as_changed() {
+        let mut scopes = Scopes::new();
+        let link = scopes.path("erp/link.md");
+        symlink(scopes.path("told/old.md"), &link).unwrap();
+        // As if long settled.
+        let long_ago = SystemTime::now() - Duration::from_secs(3600);
+        for scope in &scopes.names {
+            File::open(scopes.path(scope)).unwrap().set_modified(long_ago).unwrap();
+        }
+        scopes.until_told();
+        assert_eq!(scopes.changed(), scopes.names);
+        assert_eq!(scopes.changed(), ["erp"]);
+        fs::remove_file(link).unwrap();
+        scopes.settle();
     }
 }

@@ -2,18 +2,23 @@
 //! [`Query`](crate::Query), which finds passages in long texts.
 //!
 //! Chinese is queried by every pair of neighbouring characters: people do not split words where a dictionary does, and
-//! the two scripts are split differently. Pairs with a character of a function word are left out.
+//! the two scripts are split differently. Pairs with a character of a function word are left out, unless the two may be
+//! a word that the dictionary does not know (`请款`).
 
 use std::collections::HashSet;
 
 use crate::{
-    everyday::{is_everyday, says_nothing},
+    everyday::{begins_words, ends_words, is_everyday, says_nothing},
     script::fold,
     terms::{Piece, each_part, pieces, segments, whole_identifier},
 };
 
-/// Only the first terms of a longer message are used: its subject is mentioned early or often.
+/// Of a longer message, only the terms of its beginning and of its end are used: what is asked comes before or after
+/// the rest, and with more terms it would share some with everything.
 const MAX_TERMS: usize = 64;
+
+/// The number of them that are of the beginning.
+const MAX_FIRST: usize = 32;
 
 /// The weight of a one-character word: it may be part of a word that the dictionary does not know.
 const SINGLE: f64 = 0.6;
@@ -39,8 +44,8 @@ pub struct Term {
     pub weight: f64,
     /// Whether it is an identifier in code or a path.
     pub(crate) is_name: bool,
-    /// Whether people use it whatever they ask about.
-    pub(crate) is_everyday: bool,
+    /// Whether it counts if no text contains it: not if people use it whatever they ask about, or if it may be no word.
+    pub(crate) is_missed: bool,
 }
 
 /// A question, split into terms. Each term occurs once.
@@ -52,21 +57,16 @@ pub struct Asked {
 impl Asked {
     /// Splits any text; nothing in it has a special meaning.
     pub fn new(text: &str) -> Self {
+        let text = fold(text);
+        let pieces: Vec<Piece<'_>> = pieces(&text).collect();
+        let terms = || pieces.iter().flat_map(terms_of);
         let mut asked = Terms::default();
-        for piece in pieces(&fold(text)) {
-            match piece {
-                Piece::Word(word) => asked.push_word(word),
-                Piece::Wide(run) => asked.push_run(run),
-            }
-            if asked.list.len() >= MAX_TERMS {
-                break;
-            }
-        }
-        asked.list.truncate(MAX_TERMS);
+        asked.push_up_to(MAX_FIRST, terms());
+        asked.push_up_to(MAX_TERMS, terms().rev());
         Asked { terms: asked.list }
     }
 
-    /// The terms, in the order in which they first occur.
+    /// The terms.
     pub fn terms(&self) -> &[Term] {
         &self.terms
     }
@@ -94,44 +94,75 @@ struct Terms {
 }
 
 impl Terms {
-    fn push(&mut self, text: String, weight: f64) {
-        let is_everyday = is_everyday(&text);
-        let weight = if is_everyday { weight * EVERYDAY } else { weight };
-        if self.seen.insert(text.clone()) {
-            self.list.push(Term { text, weight, is_name: false, is_everyday });
-        }
-    }
-
-    fn push_word(&mut self, word: &str) {
-        let whole = whole_identifier(word);
-        let of_part = if whole.is_some() { PART } else { 1.0 };
-        whole.into_iter().for_each(|whole| self.push_name(whole));
-        each_part(word, |part| self.push(part, of_part));
-    }
-
-    fn push_name(&mut self, name: String) {
-        if self.seen.insert(name.clone()) {
-            self.list.push(Term { text: name, weight: NAME, is_name: true, is_everyday: false });
-        }
-    }
-
-    fn push_run(&mut self, run: &str) {
-        let mut chars: Vec<(char, Option<usize>)> = Vec::new();
-        let mut lengths: Vec<usize> = Vec::new();
-        for (at, word) in segments(run).enumerate() {
-            let speaks = (!says_nothing(word)).then_some(at);
-            chars.extend(word.chars().map(|c| (c, speaks)));
-            lengths.push(word.chars().count());
-            if speaks.is_some() && word.chars().nth(1).is_none() {
-                self.push(word.to_owned(), if run.len() == word.len() { 1.0 } else { SINGLE });
+    fn push_up_to(&mut self, max: usize, mut terms: impl Iterator<Item = Term>) {
+        while self.list.len() < max
+            && let Some(term) = terms.next()
+        {
+            if self.seen.insert(term.text.clone()) {
+                self.list.push(term);
             }
         }
-        for pair in chars.windows(2) {
-            let (Some(first), Some(second)) = (pair[0].1, pair[1].1) else { continue };
-            let is_piece = first == second && lengths[first] > 2;
-            self.push(pair.iter().map(|(c, _)| *c).collect(), if is_piece { PIECE } else { 1.0 });
+    }
+}
+
+impl Term {
+    fn new(text: String, weight: f64) -> Self {
+        let is_everyday = is_everyday(&text);
+        let weight = if is_everyday { weight * EVERYDAY } else { weight };
+        Term { text, weight, is_name: false, is_missed: !is_everyday }
+    }
+
+    fn name(text: String) -> Self {
+        Term { text, weight: NAME, is_name: true, is_missed: true }
+    }
+
+    /// A pair with a function word that may be one word.
+    fn guess(text: String) -> Self {
+        let weight = if is_everyday(&text) { EVERYDAY } else { 1.0 };
+        Term { text, weight, is_name: false, is_missed: false }
+    }
+}
+
+/// The terms of a piece in the order in which they end, each as often as it occurs.
+fn terms_of(piece: &Piece<'_>) -> Vec<Term> {
+    match piece {
+        Piece::Word(word) => terms_of_word(word),
+        Piece::Wide(run) => terms_of_run(run),
+    }
+}
+
+fn terms_of_word(word: &str) -> Vec<Term> {
+    let whole = whole_identifier(word);
+    let of_part = if whole.is_some() { PART } else { 1.0 };
+    let mut terms: Vec<Term> = whole.into_iter().map(Term::name).collect();
+    each_part(word, |part| terms.push(Term::new(part, of_part)));
+    terms
+}
+
+fn terms_of_run(run: &str) -> Vec<Term> {
+    let words: Vec<&str> = segments(run).collect();
+    let speaks: Vec<bool> = words.iter().map(|word| !says_nothing(word)).collect();
+    let is_single = |at: usize| words[at].chars().nth(1).is_none();
+    let (mut terms, mut before) = (Vec::new(), None);
+    for (second, word) in words.iter().enumerate() {
+        if speaks[second] && is_single(second) {
+            terms.push(Term::new((*word).to_owned(), if words.len() == 1 { 1.0 } else { SINGLE }));
+        }
+        for c in word.chars() {
+            let Some((c_before, first)) = before.replace((c, second)) else { continue };
+            let pair = String::from_iter([c_before, c]);
+            match (speaks[first], speaks[second]) {
+                (true, true) => {
+                    let is_piece = first == second && word.chars().nth(2).is_some();
+                    terms.push(Term::new(pair, if is_piece { PIECE } else { 1.0 }));
+                }
+                (false, true) if begins_words(words[first]) && is_single(second) => terms.push(Term::guess(pair)),
+                (true, false) if ends_words(word) && is_single(first) => terms.push(Term::guess(pair)),
+                _ => {}
+            }
         }
     }
+    terms
 }
 
 #[cfg(test)]
@@ -169,6 +200,42 @@ mod tests {
     fn a_pasted_book_is_a_bounded_question() {
         let book: String = (0..5_000).map(|n| format!("word{n} 第{n}章的內容 ")).collect();
         assert_eq!(Asked::new(&book).terms().len(), MAX_TERMS);
+    }
+
+    /// Regression: what the message began with was all that was searched for.
+    #[test]
+    fn a_question_at_the_end_of_a_long_message_was_not_asked() {
+        let context: String = (0..500).map(|n| format!("word{n}, ")).collect();
+        let long = words(&format!("資料庫備份。{context}發票作廢？"));
+        for word in ["资料", "备份", "发票", "作废"] {
+            assert!(long.iter().any(|term| term == word), "{word} is not in {long:?}");
+        }
+    }
+
+    /// Regression: of a run without punctuation only the beginning was searched for, however long it was.
+    #[test]
+    fn a_question_at_the_end_of_a_long_run_was_not_asked() {
+        let context = "昨天下午開完會以後大家一起去看了一場棒球比分咬得很緊第九局才逆轉回家的路上下起大雨捷運擠滿了剛散場的球迷\
+                       車站外面排隊等計程車的人龍繞過兩條街手上的爆米花都濕掉了乾脆走路回去路邊攤的滷味倒是意外好吃\
+                       這張發票是隔壁桌的阿伯昨晚請大家喝汽水的時候親手交給我的但是上面的抬頭寫錯了所以想問";
+        let question = "簽名錯的發票怎麼作廢";
+        assert_eq!(context.chars().chain(question.chars()).count(), 150);
+        let long = words(&format!("{context}{question}"));
+        assert_eq!(long.len(), MAX_TERMS);
+        assert!(long.contains(&"棒球".to_owned()));
+        // `發票` also occurs before the last terms.
+        for term in words(question) {
+            assert!(long.contains(&term), "{term} is not in {long:?}");
+        }
+    }
+
+    /// Regression: the dictionary splits these words, of which one half is a function word.
+    #[test]
+    fn a_word_with_half_a_function_word_was_not_asked_for() {
+        for word in ["請款", "下單", "對帳", "問卷", "後端", "過帳", "帳號", "稅後", "買家"] {
+            assert_eq!(words(&format!("怎麼{word}？")).last(), Some(&fold(word)));
+        }
+        assert_eq!(words("簽的單"), ["签", "单"]);
     }
 
     #[test]

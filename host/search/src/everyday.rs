@@ -28,13 +28,24 @@ const ASKING: &str = "什麼時候 甚麼時候 什麼時間 什麼地方 什麼
     該 應 啥 咋 次 天 月 年 號 位 份 家 間 台 張 件 條 找 還沒 一直 老是 總是 突然 常常 經常 通常 直接 另外 其他 別的 全部 所有 任何 自己 \
     別人 人家 大概 大約 到底 究竟 剛剛 剛才 馬上 立刻 盡快 趕快 快點 下次 上次 這次 每次 一次 每個 每個月";
 
+/// Function words of one character that also begin a word which the dictionary may not know (`請款`, `下單`), and those
+/// that end one (`帳號`, `稅後`).
+const BEGINNINGS: &str = "請 問 說 對 會 到 來 去 做 用 上 下 中 裡 後 前 時 地 過 應 年 月 次 天 台 張 件 條 找";
+const ENDS: &str = "會 到 對 上 下 中 裡 後 前 時 年 月 次 天 台 張 件 條 號 位 份 家 間";
+
 static EVERYDAY: LazyLock<HashSet<String>> = LazyLock::new(|| {
     let stemmer = Stemmer::create(Algorithm::English);
     let english = ENGLISH.split_whitespace().map(|word| stemmer.stem(word).into_owned());
     english.chain(CHINESE.split_whitespace().map(fold)).collect()
 });
 
-static ASKING_WORDS: LazyLock<HashSet<String>> = LazyLock::new(|| ASKING.split_whitespace().map(fold).collect());
+static ASKING_WORDS: LazyLock<HashSet<String>> = LazyLock::new(|| folded(ASKING));
+static BEGINNING_WORDS: LazyLock<HashSet<String>> = LazyLock::new(|| folded(BEGINNINGS));
+static END_WORDS: LazyLock<HashSet<String>> = LazyLock::new(|| folded(ENDS));
+
+fn folded(words: &str) -> HashSet<String> {
+    words.split_whitespace().map(fold).collect()
+}
 
 /// Whether a term of a folded text is an everyday word.
 pub(crate) fn is_everyday(term: &str) -> bool {
@@ -44,4 +55,14 @@ pub(crate) fn is_everyday(term: &str) -> bool {
 /// Whether a word of a folded text is a function word, which only asks or connects.
 pub(crate) fn says_nothing(word: &str) -> bool {
     is_stop_word(word) || ASKING_WORDS.contains(word)
+}
+
+/// Whether a word of a folded text is a function word that also begins other words.
+pub(crate) fn begins_words(word: &str) -> bool {
+    BEGINNING_WORDS.contains(word)
+}
+
+/// Whether a word of a folded text is a function word that also ends other words.
+pub(crate) fn ends_words(word: &str) -> bool {
+    END_WORDS.contains(word)
 }

@@ -28,7 +28,7 @@ const IN_REST: f64 = 0.3;
 const NAME_IN_REST: f64 = 0.8;
 
 /// Each word that no text contains reduces the evidence by this much, up to a maximum number: a long message may
-/// surround one question. Everyday words do not reduce it.
+/// surround one question. Everyday words do not reduce it, nor do pairs that may be no words.
 const UNKNOWN: f64 = 0.08;
 const MAX_UNKNOWN: usize = 10;
 
@@ -73,23 +73,20 @@ impl IndexedText {
         often * 2.0 / (often + 1.0)
     }
 
-    /// How many terms of a question occur anywhere in it.
-    fn shares(&self, asked: &Asked) -> usize {
-        asked.terms().iter().filter(|term| self.holds(&term.text)).count()
-    }
-
-    /// Whether a question covers at least half as much of the text as the text's own question: then it is about the
-    /// text, even if each of its words occurs in many texts.
+    /// Whether a question covers at least half as much of what the text can be asked for as the text's own question
+    /// does: then it is about the text, even if each of its words occurs in many texts. The rest of the text does not
+    /// count: a long one shares words with any question.
     pub fn is_asked_for(&self, asked: &Asked) -> bool {
         let says = |asked: &Asked| {
-            let held = asked.terms().iter().filter(|term| self.holds(&term.text));
-            held.map(|term| term.weight).sum::<f64>()
+            let held = asked.terms().iter().filter(|term| self.is_asked_with(&term.text));
+            held.fold((0, 0.0), |(terms, weight), term| (terms + 1, weight + term.weight))
         };
-        self.shares(asked) > 1 && says(asked) >= OF_ITS_OWN * says(&self.own)
+        let ((shared, covered), (_, own)) = (says(asked), says(&self.own));
+        shared > 1 && own > 0.0 && covered >= OF_ITS_OWN * own
     }
 
-    fn holds(&self, term: &str) -> bool {
-        self.phrasings.iter().chain([&self.tags, &self.rest]).any(|terms| terms.contains(term))
+    fn is_asked_with(&self, term: &str) -> bool {
+        self.phrasings.iter().chain([&self.tags]).any(|terms| terms.contains(term))
     }
 }
 
@@ -104,7 +101,7 @@ fn set(text: &str) -> HashSet<String> {
 
 /// How much of a question a text covers, measured in rare words. The best phrasing counts.
 pub fn evidence(asked: &Asked, frequencies: &Frequencies, told: &IndexedText) -> f64 {
-    let is_unknown = |term: &&Term| !term.is_everyday && frequencies.documents(&term.text) == 0;
+    let is_unknown = |term: &&Term| term.is_missed && frequencies.documents(&term.text) == 0;
     let unknown = asked.terms().iter().filter(is_unknown).count();
     found(asked, frequencies, told) / (1.0 + UNKNOWN * unknown.min(MAX_UNKNOWN) as f64)
 }
@@ -221,6 +218,21 @@ mod tests {
         let told = IndexedText::new("系統設定 42 的預設值是多少？", &[], "", "");
         assert!(told.is_asked_for(&Asked::new("系統設定的預設值")));
         assert!(!told.is_asked_for(&Asked::new("系統什麼時候維護")) && !told.is_asked_for(&Asked::new("42")));
+    }
+
+    /// Regression: an answer of some hundred characters shared enough words with half of all questions.
+    #[test]
+    fn a_text_with_a_long_answer_was_asked_for_by_unrelated_questions() {
+        let answer =
+            "群組的班表由主管排，行銷的素材找設計，訪客先到櫃台換證，出貨單由倉庫確認後交給司機簽收，退貨要附發票。";
+        let told = IndexedText::new("發票作廢？", &[], "發票", answer);
+        assert!(told.is_asked_for(&Asked::new("請問發票可以作廢嗎")));
+        for question in ["群組的班表誰排的", "出貨單要給司機簽收嗎", "行銷的素材在哪裡"] {
+            assert!(!told.is_asked_for(&Asked::new(question)), "{question}");
+        }
+        // Its own question has only stop words.
+        let told = IndexedText::new("這是什麼？", &[], "出貨 司機", answer);
+        assert!(!told.is_asked_for(&Asked::new("出貨的司機")));
     }
 
     #[test]
