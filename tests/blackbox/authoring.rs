@@ -259,6 +259,60 @@ fn a_case_was_always_about_the_first_call_and_what_cannot_be_sent_was_blessed() 
     assert!(narrow.stderr.contains("a budget of 20 tokens does not fit into a window of 10"), "{}", narrow.stderr);
 }
 
+/// The lines that `--bless` writes into a case for this policy.
+fn blessed(home: &Home, policy: &str, case: &Value) -> Value {
+    let written = home.write("case.json", case.to_string());
+    let folder = home.path().display().to_string();
+    home.run(&["policy", "test", policy, "--cases", &folder, "--bless"], "").ok();
+    let written: Value = serde_json::from_str(&std::fs::read_to_string(written).expect("the case")).expect("JSON");
+    written["expect"].clone()
+}
+
+/// A policy could recall something else, and its cases still passed.
+#[test]
+fn what_was_recalled_was_no_part_of_a_case() {
+    let home = Home::new();
+    let said = |role: &str, content: &str| json!({"role": role, "content": content});
+    let on_its_way = "The shipment is on its way, as was agreed. ".repeat(60);
+    let mut history = vec![
+        said("user", "What is the code name of the warehouse project?"),
+        said("assistant", "The warehouse project is called Aurora."),
+    ];
+    for part in 0..10 {
+        history.extend([said("user", &format!("How is part {part} going?")), said("assistant", &on_its_way)]);
+    }
+    history.push(said("user", "What was the code name of the warehouse project?"));
+    let expected = blessed(&home, &component("recall"), &json!({"history": history, "budget": 2_000}));
+    assert!(expected["recalled"].as_str().is_some_and(|recalled| recalled.starts_with("0-")), "{expected:#}");
+}
+
+/// A policy without an answer of its own was blessed with what the host would do, and its later answer was a failure.
+#[test]
+fn a_rung_that_a_policy_left_to_others_was_taken_for_its_choice() {
+    let home = Home::new();
+    let policy = home.write("silent.wasm", Component::new().export("recover", "").build()).display().to_string();
+    let expected = blessed(&home, &policy, &json!({"decision": "recover", "overflow": {"available": ["trim"]}}));
+    assert_eq!(expected, json!({"outcome": "accepted", "rung": "left to the next layer"}));
+}
+
+/// After a trim, a gateway is still in the first call of its turn; checks and cases were not.
+#[test]
+fn an_overflow_of_a_first_call_after_a_rung_was_never_asked_about() {
+    let home = Home::new();
+    let tried = "(call $tried (local.get $overflow) (i32.const 256)) (i32.load (i32.const 260))";
+    let is_first = "(i32.eq (call $overflow-phase (local.get $overflow)) (i32.const 1))";
+    let body = format!("{tried} (if (then {is_first} (if (then unreachable))))");
+    let policy = home.write("traps.wasm", Component::new().export("recover", &body).build()).display().to_string();
+    let checked = home.run(&["policy", "check", &policy], "");
+    assert_eq!(checked.status.code(), Some(1), "{}", checked.stdout);
+    assert!(checked.stdout.contains("an overflow, trim tried, nothing available\n"), "{}", checked.stdout);
+    let folder = home.path().display().to_string();
+    let case = json!({"decision": "recover", "overflow": {"tried": ["trim"], "available": []}});
+    home.write("case.json", case.to_string());
+    let tested = home.run(&["policy", "test", &policy, "--cases", &folder], "");
+    assert!(tested.stdout.contains("failed: it trapped"), "{}", tested.stdout);
+}
+
 #[test]
 fn a_case_that_makes_no_sense_is_named() {
     let home = Home::new();

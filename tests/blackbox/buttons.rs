@@ -498,6 +498,23 @@ async fn a_rejection_that_was_begun_before_a_kill_is_carried_out_after_it() {
     }
 }
 
+/// Regression: in a thread, they were told in the channel, where they were not looking.
+#[tokio::test(flavor = "multi_thread")]
+async fn whose_reaction_in_a_thread_is_not_theirs_to_give_was_told_in_the_channel() {
+    let scene = scene(json!({}), false).await;
+    let gateway = scene.start().await;
+    let root = scene.slack.talk(CHANNEL, "U2", "What is ahead", None);
+    let asked = scene.slack.mention(CHANNEL, "U1", "When is the launch?", Some(&root.ts));
+    answer(&scene, &asked).await;
+    scene.home.await_events("turn.processed", 1);
+    scene.slack.react_to("U9", &asked, "repeat");
+    assert!(scene.slack.await_whispers("U9", 1, PATIENCE).await);
+    let whispers = scene.slack.whispers("U9");
+    assert_eq!(whispers[0].thread_ts.as_deref(), Some(root.ts.as_str()), "{whispers:?}");
+    assert!(gateway.terminate().success());
+    scene.behaved();
+}
+
 /// A question that a reaction had asked once more, and that was answered, was asked a third time by the button under the
 /// answer that had failed.
 #[tokio::test(flavor = "multi_thread")]

@@ -122,6 +122,21 @@ async fn a_case_is_opened_tracked_closed_and_written_to_a_file() {
     scene.behaved();
 }
 
+/// Once, people were shown the block as the model had written it, and of two notes that differ in a sign the second was
+/// lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn notes_in_a_list_or_in_chinese_are_noted_and_signs_tell_them_apart() {
+    let scene = scene(rules()).await;
+    let gateway = scene.start().await;
+    scene.ask("/pmk open Login hangs", None, 1).await;
+    scene.answers("The client.\n\n```case-update\n- Hypothesis: C++ 的客戶端逾時\n- 假設：C# 的客戶端逾時\n```");
+    let said = scene.ask(QUESTION, None, 2).await;
+    let tracked = "pmk auto-tracked (case 1)\n• Hypothesis: C++ 的客戶端逾時\n• Hypothesis: C# 的客戶端逾時";
+    assert_eq!((said[0].text.as_str(), said[1].text.clone()), ("The client.", format!(":pushpin: {tracked}")));
+    assert!(gateway.terminate().success());
+    scene.behaved();
+}
+
 /// Once, the question had no author as soon as somebody else wrote while it was being answered.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_keeps_its_author_when_somebody_else_steers_its_answer() {

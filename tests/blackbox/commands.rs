@@ -126,7 +126,7 @@ fn every_command(language: &str) -> String {
         "/pmk admin admins remove U2",
         "/pmk admin admins remove U0BOSS",
         "/pmk admin audit 5",
-        "/pmk admin audit 1000",
+        "/pmk admin audit 0",
     ];
     let said = |(number, text): (usize, &&str)| {
         json!({"user": ADMIN, "channel": "D1", "event_id": format!("Ev{number}"), "text": text}).to_string()
@@ -165,6 +165,34 @@ fn every_command_in_english() {
 #[test]
 fn every_command_in_chinese() {
     insta::assert_snapshot!(every_command("zh-TW"));
+}
+
+/// Specification 003 §11.
+#[test]
+fn what_only_the_host_may_do_is_no_command() {
+    let terminal = Terminal::new();
+    terminal.atoms();
+    let config = json!({"version": 1, "language": "en", "admins": [ADMIN], "blocklist": ["U9"]}).to_string();
+    terminal.home.write("gateway.json", &config);
+    let texts = [
+        "/pmk admin init",
+        "/pmk admin tokens set xoxb-1",
+        "/pmk admin stop",
+        "/pmk admin restart",
+        "/pmk admin blocklist add U1",
+        "/pmk admin blocklist remove U9",
+        "/pmk admin atoms edit 2026-04-28T0213-5388",
+    ];
+    let said = |(number, text): (usize, &&str)| {
+        json!({"user": ADMIN, "channel": "D1", "event_id": format!("Ev{number}"), "text": text}).to_string()
+    };
+    let input: Vec<String> = texts.iter().enumerate().map(said).collect();
+    let lines = terminal.home.run(&["run", "--model", "sim"], &input.join("\n")).ok().lines();
+    let told = replies(&lines);
+    assert_eq!(told.len(), texts.len(), "{lines:#?}");
+    let refused = [":grey_question: Unknown admin subcommand", "Usage:"];
+    assert!(told.iter().all(|told| refused.iter().any(|start| told.starts_with(start))), "{told:#?}");
+    assert_eq!(terminal.config(), config);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -206,6 +234,41 @@ async fn nobody_administers_in_a_channel_or_without_being_an_admin() {
     assert!(refused.iter().all(|event| event["action"] == "administer"), "{refused:?}");
     // What is open to all is so everywhere.
     assert!(office.slash(NOBODY, "C3", "help").await.text.contains("/pmk help"));
+    office.asked_no_model();
+}
+
+/// Once, an app that held a token of an admin administered in their name.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_with_a_token_of_an_admin_administered_in_their_name() {
+    let office = office().await;
+    let _gateway = office.start().await;
+    let before = office.config();
+    let by_app = || json!({"bot_id": "B77"});
+    let asked = office.slack.dm_with(ADMIN, "/pmk admin admins add U0NEW", by_app());
+    let said = office.slack.await_reply(&asked, PATIENCE).await.expect("an answer").text;
+    assert!(said.starts_with(":no_entry_sign:") && said.contains("came from an app"), "{said}");
+    assert_eq!(office.config(), before);
+    assert_eq!(logged(&office.home), ["U0BOSS slack admins.add [U0NEW] false written by an app"]);
+    assert_eq!(office.home.await_events("access.refused", 1)[0]["reason"], "by-app");
+    // What is open to all is so to apps, too, and the admin still administers.
+    let asked = office.slack.dm_with(ADMIN, "/pmk help", by_app());
+    let said = office.slack.await_reply(&asked, PATIENCE).await.expect("an answer").text;
+    assert!(said.contains("/pmk admin help"), "{said}");
+    assert!(office.say(ADMIN, "/pmk admin admins list").await.contains(ADMIN));
+    office.asked_no_model();
+}
+
+/// Once, the log had what others were refused, and not what people on the blocklist were.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_blocked_person_tried_to_change_was_not_in_the_log() {
+    let config = json!({"version": 1, "language": "en", "admins": [ADMIN], "blocklist": [NOBODY]});
+    let office = Scene::new(rules(), &config).await;
+    let gateway = office.start().await;
+    office.slack.dm(NOBODY, "/pmk admin admins add U0NEW");
+    until_async("the log", || (!logged(&office.home).is_empty()).then_some(())).await;
+    assert_eq!(logged(&office.home), ["U0NEW slack admins.add [U0NEW] false on the blocklist"]);
+    assert!(gateway.terminate().success());
+    assert!(office.slack.replies(&dm_channel(NOBODY)).is_empty(), "they are not answered");
     office.asked_no_model();
 }
 

@@ -62,6 +62,32 @@ fn a_start_says_what_the_check_says() {
     assert!(checked.stdout.contains(why) && refused.stderr.contains(why), "{}", refused.stderr);
 }
 
+/// Regression: it was `pmk-host config check`, which looks at another home.
+#[test]
+fn the_advice_to_check_the_file_left_out_the_home() {
+    let home = Home::new();
+    home.write("gateway.json", r#"{"version":1,"model":"sim","queue":{"most":0}}"#);
+    let refused = home.run(&["run"], "");
+    assert_eq!(refused.status.code(), Some(1));
+    let command = format!("`pmk-host --home {} config check` lists all problems", home.path().display());
+    assert!(refused.stderr.contains(&command), "{}", refused.stderr);
+}
+
+/// Regression: the start did not say where that name is written, and the check did not say what to do about it.
+#[test]
+fn a_model_of_the_file_that_is_none_was_refused_as_that_of_the_command_line() {
+    let home = Home::new();
+    home.write("gateway.json", r#"{"version":1,"model":"OpenAI:x"}"#);
+    let problem = home.run(&["--json", "config", "check"], "").json()["problems"][0].clone();
+    let what = problem["message"].as_str().expect("a text");
+    assert!(what.starts_with("`model`: unknown model provider `OpenAI`"), "{problem}");
+    assert!(problem["hint"].is_string(), "{problem}");
+    let refused = home.run(&["run"], "");
+    assert!(refused.stderr.contains(&format!("error: gateway.json: {what}")), "{}", refused.stderr);
+    let named = home.run(&["run", "--model", "OpenAI:x"], "");
+    assert!(named.stderr.contains("error: unknown model provider `OpenAI`"), "{}", named.stderr);
+}
+
 /// Everything that a start refuses without asking anybody.
 #[test]
 fn tokens_and_policies_are_checked_as_a_start_does() {
@@ -112,6 +138,13 @@ fn all_that_is_wrong_with_policies_and_arms_is_named_at_once() {
         assert_eq!(document["complete"], json!(!more), "{document}");
         (problems, more)
     };
+    // What is said of the policies before a start.
+    let examined = || {
+        let document = home.run(&["--json", "doctor", "--offline"], "").json();
+        let findings = document["findings"].as_array().expect("a list").iter();
+        let of_policies = findings.filter(|finding| finding["check"] == "policies");
+        of_policies.map(|finding| finding["what"].as_str().expect("a text").to_owned()).collect::<Vec<_>>()
+    };
     let named = |problems: &[String], wanted: &[&str]| {
         for wanted in wanted {
             assert_eq!(problems.iter().filter(|told| told.contains(wanted)).count(), 1, "{wanted}: {problems:?}");
@@ -126,12 +159,14 @@ fn all_that_is_wrong_with_policies_and_arms_is_named_at_once() {
     let (problems, more) = said(&file);
     named(&problems, &["`gpt-4o`", "one.wasm`", "two.wasm`", "no setting `aa`", "no setting `bb`"]);
     assert!(more, "{problems:?}");
+    named(&examined(), &["one.wasm`", "two.wasm`", "no setting `aa`", "no setting `bb`"]);
     let wrong = json!({"files": ["./gone.wasm"], "settings": {"standard": {"cc": 1, "dd": 2}}});
     let idle = json!({"settings": {"one": {"a": 1}, "two": {"a": 1}}});
     let arms = json!([{"name": "a"}, {"name": "b", "policy": wrong}, {"name": "c", "policy": idle}]);
     file = json!({"version": 1, "model": "sim", "experiment": {"name": "e", "control": "a", "arms": arms}});
     let wanted = ["gone.wasm`", "no setting `cc`", "no setting `dd`", "`settings.one`", "`settings.two`"];
     named(&said(&file).0, &wanted);
+    named(&examined(), &wanted);
     file["experiment"]["arms"] = json!([{"name": "a"}, {"name": "b b"}, {"name": "a"}]);
     let (problems, more) = said(&file);
     named(&problems, &["`experiment.arms[1].name`", "`experiment.arms[2].name`"]);

@@ -273,6 +273,17 @@ async fn slack_in_gateway_json_without_any_token_is_refused_as_a_start_refuses_i
     assert!(shown.contains("`slack.appToken` and `slack.botToken` in gateway.json"), "{shown}");
 }
 
+/// Regression: without tokens, nothing was wrong before a start that was then refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_that_is_neither_yes_nor_no_was_found_at_the_start_only() {
+    let clinic = Clinic::new(rules()).await;
+    let mut command = clinic.command(&["--offline"]);
+    command.env_remove("PMK_SLACK_APP_TOKEN").env_remove("PMK_SLACK_BOT_TOKEN").env("PMK_DRY_RUN", "yes");
+    let shown = clinic.complaints(command).await;
+    assert!(shown.starts_with("exit status: 1\n"), "{shown}");
+    assert!(shown.contains("✗ slack         PMK_DRY_RUN is neither 0 nor 1\n    hint: set it to 1"), "{shown}");
+}
+
 /// The first `run` does not create it.
 #[test]
 fn a_home_that_is_a_link_to_nothing_is_told_before_the_start() {
@@ -426,6 +437,17 @@ async fn a_file_of_the_home_that_a_gateway_could_not_use_is_told() {
         if name == "knowledge" { std::fs::remove_file(&path) } else { std::fs::remove_dir(&path) }.expect("removed");
         std::fs::rename(&aside, &path).expect("moved back");
     }
+    for name in ["run.lock", "config.lock", "pmk-host.db-wal", "pmk-host.db-shm", "pmk-host.db-journal"] {
+        let (path, aside) = (folder.join("gateway").join(name), folder.join("aside"));
+        let was_there = std::fs::rename(&path, &aside).is_ok();
+        std::fs::create_dir(&path).expect("a folder");
+        let shown = clinic.complaints(clinic.command(&["--offline"])).await;
+        assert!(shown.contains(&format!("✗ home          cannot write `HOME/gateway/{name}`: ")), "{name}: {shown}");
+        std::fs::remove_dir(&path).expect("removed");
+        if was_there {
+            std::fs::rename(&aside, &path).expect("moved back");
+        }
+    }
     let shown = clinic.complaints(clinic.command(&["--offline"])).await;
     assert!(!shown.contains('✗'), "{shown}");
 }
@@ -485,6 +507,28 @@ async fn policies_and_the_workspace_are_tried() {
         shown += &(clinic.complaints(clinic.command(&["--offline"])).await + "\n");
     }
     insta::assert_snapshot!(shown);
+}
+
+/// Regression: it was the only line about policies, and it failed before the experiment was on.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_arm_that_does_not_load_hid_the_policies_that_serve() {
+    let clinic = Clinic::new(rules()).await;
+    let wrong = json!({"settings": {"standard": {"cc": 1}}});
+    let arms =
+        json!([{"name": "a"}, {"name": "b", "policy": {"files": ["gone.wasm"]}}, {"name": "c", "policy": wrong}]);
+    for (start, mark, code) in [("2999-01-01T00:00:00Z", '!', 0), ("2020-01-01T00:00:00Z", '✗', 1)] {
+        let mut config = config();
+        config["experiment"] = json!({"name": "e", "start": start, "control": "a", "arms": arms});
+        clinic.home.write("gateway.json", config.to_string());
+        let shown = clinic.shown(&examine(clinic.command(&["--offline"])).await);
+        assert!(shown.starts_with(&format!("exit status: {code}\n")), "{shown}");
+        assert!(shown.contains("✓ policies      strict 1.0.0 over standard 1.0.0\n"), "{shown}");
+        for told in
+            ["arm `b`: policy `HOME/gone.wasm` does not exist", "arm `c`: policy `standard` has no setting `cc`"]
+        {
+            assert!(shown.contains(&format!("{mark} policies      {told}")), "{shown}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

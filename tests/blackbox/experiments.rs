@@ -68,7 +68,7 @@ fn an_arm_whose_file_was_changed_is_compared_as_a_new_one() {
     );
     holds("recall");
     let told = ask(&everybody).stderr;
-    assert!(told.contains("an arm has other policies than before"), "{told}");
+    assert!(told.contains("an arm decides by these policies only from now on"), "{told}");
     let after = status();
     let of = |status: &Value, key: &str| ["arm", "control"].map(|of| status["arms"][1][key][of].as_u64().unwrap_or(0));
     assert!(after["arms"][1]["policies_changed_at"].is_string() && after["arms"][0]["policies_changed_at"].is_null());
@@ -76,7 +76,7 @@ fn an_arm_whose_file_was_changed_is_compared_as_a_new_one() {
     assert_eq!(of(&after, "compared").iter().sum::<u64>(), 30, "the others were drawn before");
     assert_eq!(after["arms"][1]["compared"]["policies_changed"]["arm"], "b");
     let page = home.run(&["experiment", "status"], "").ok().stdout;
-    assert!(page.contains("\n  b has had other policies since 20"), "{page}");
+    assert!(page.contains("\n  b has decided by these policies only since 20"), "{page}");
 }
 
 #[test]

@@ -272,6 +272,24 @@ fn stop_ends_it_in_an_orderly_way_and_says_when_there_is_none() {
     assert_eq!(home.run(&["status", "--json"], "").json()["phase"], Value::Null);
 }
 
+/// Regression: it panicked after it had told the gateway to end.
+#[test]
+fn a_wait_longer_than_a_clock_can_show_was_found_after_the_signal() {
+    let home = Home::new();
+    let mut gateway = Running::start(home.command(&["run", "--model", "sim"]));
+    gateway.say(&question("Ev1", "hello"));
+    gateway.next_of("turn");
+    for seconds in ["86401", "18446744073709551615"] {
+        let refused = home.run(&["stop", "--timeout", seconds], "");
+        assert_eq!(refused.status.code(), Some(2), "{}", refused.stderr);
+        assert!(refused.stderr.contains("expected a whole number from 0 to 86400"), "{}", refused.stderr);
+    }
+    gateway.say(&question("Ev2", "hello again"));
+    gateway.next_of("turn");
+    assert_eq!(home.run(&["stop", "--timeout", "86400"], "").ok().stdout, "stopped\n");
+    assert!(gateway.until_it_ends().0.success());
+}
+
 /// A signal is sent to a process and stops its threads one after the other.
 pub(crate) fn is_stopped(pid: u32) -> bool {
     let mut threads = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs");

@@ -12,7 +12,8 @@ use self::team::{
     ARRIVED, ASKER, CHANNEL, CHINESE, CONTACT, CURATOR, ENGLISH, FORWARDED, OTHER_CONTACT, Story, Team, in_thread,
 };
 use crate::{
-    support::{Home, PATIENCE, Running, of_type},
+    receipts,
+    support::{Home, PATIENCE, Running, finish, of_type, question},
     workspace::Gateway,
 };
 
@@ -107,6 +108,22 @@ async fn the_loop_closes_in_chinese() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_loop_closes_in_english_with_fenced_directives() {
     the_loop_closes(&ENGLISH, "fenced").await;
+}
+
+/// Specification 003 §4.
+#[test]
+fn an_atom_is_shown_with_the_message_that_it_answers_and_not_stored() {
+    let (home, anthropic) = (Home::new(), Anthropic::start_blocking());
+    receipts::plant(&home);
+    (0..2).for_each(|_| anthropic.push(Behaviour::answer("Yes.")));
+    let input = [question("Ev1", "Where is the scope of sales performances defined?"), question("Ev2", "Thanks.")];
+    finish(home.asking(&anthropic, &[]), &input.join("\n")).ok();
+    let requests = anthropic.requests();
+    let shown: Vec<bool> =
+        requests.iter().map(|request| request.body.to_string().contains("In app/models/sales.rb.")).collect();
+    assert_eq!(shown, [true, false], "{requests:#?}");
+    let stored = home.run(&["sessions", "show", "console:dm:U1", "--full"], "").ok().stdout;
+    assert!(stored.contains("sales performances") && !stored.contains("app/models/sales.rb"), "{stored}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -239,6 +256,29 @@ async fn a_thread_that_pmk_left_waiting_gets_its_answer() {
     team.notice(&asked).await;
     let [(path, _)] = team.atoms().try_into().expect("one atom");
     assert!(path.starts_with(team.home.path().join("knowledge/general")), "{}", path.display());
+}
+
+/// Regression: nothing was said to be waiting where it could not be read, and that was a success.
+#[test]
+fn threads_of_pmk_that_cannot_be_read_were_imported_with_success() {
+    let home = Home::new();
+    home.write("gateway.json", json!({"version": 1, "language": "en"}).to_string());
+    let folder = home.path().join("gateway/slack/escalations");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let torn = folder.join("C1__1.1.json");
+    std::fs::write(&torn, "{").expect("a marker");
+    let told = home.run(&["escalation", "import"], "");
+    assert_eq!(told.status.code(), Some(1), "{}", told.stderr);
+    assert!(told.stderr.contains("error: 1 of 1 waiting threads not taken over\n  hint: "), "{}", told.stderr);
+    assert!(!told.stderr.contains("no threads are waiting"), "{}", told.stderr);
+    let marker = json!({"channelId": "C1", "threadTs": "2.2", "question": ENGLISH.forwarded,
+        "pendingSince": 1_777_342_416_133_u64, "mentionedUserIds": [CONTACT]});
+    std::fs::write(folder.join("C1__2.2.json"), marker.to_string()).expect("a marker");
+    let told = home.run(&["--json", "escalation", "import"], "");
+    let expected = json!({"found": 1, "imported": 1, "unreadable": 1});
+    assert_eq!((told.status.code(), told.json()), (Some(1), expected), "{}", told.stderr);
+    std::fs::remove_file(torn).expect("removed");
+    home.run(&["escalation", "import"], "").ok();
 }
 
 #[tokio::test(flavor = "multi_thread")]

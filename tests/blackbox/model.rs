@@ -1,9 +1,12 @@
 //! The gateway with Anthropic's API behind it, against a stand-in that keeps its rules.
 
 use pmk_stand_ins::anthropic::{Anthropic, Behaviour};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::support::{Finished, Home, component, finish, of_type, question, replies};
+use crate::{
+    receipts,
+    support::{Finished, Home, component, finish, of_type, question, replies},
+};
 
 fn ask(home: &Home, anthropic: &Anthropic, more: &[&str], questions: &[String]) -> Finished {
     finish(home.asking(anthropic, more), &questions.join("\n")).ok()
@@ -44,6 +47,34 @@ fn an_overflow_is_trimmed_and_answered() {
     assert_eq!(event("context.exceeded")["phase"], "first-call");
     assert_eq!(event("context.exceeded")["allowedTokens"], 3_000);
     assert!(event("context.force-pruned")["droppedPairs"].as_u64() > Some(0));
+}
+
+/// Specification 000 §2.2 and §3.
+#[test]
+fn an_overflow_after_an_mra_round_is_trimmed_and_answered() {
+    let (home, anthropic) = (Home::new(), Anthropic::start_blocking());
+    home.write("gateway.json", r#"{"version": 1, "language": "en", "mra": {"command": ["echo"]}}"#);
+    receipts::plant(&home);
+    (0..4).for_each(|_| anthropic.push(Behaviour::answer("noted")));
+    anthropic.push(Behaviour::calls([("mra_ask", json!({"repo": "erp", "question": "which scope?"}))]));
+    anthropic.push(Behaviour::error(400, "invalid_request_error", "prompt is too long"));
+    anthropic.push(Behaviour::answer("The sales scope."));
+    let facts = (0..4).map(|n| question(&format!("Ev{n}"), &format!("Fact {n}. {}", "filler ".repeat(150))));
+    let asked = question("Ev4", "Where is the scope of sales performances defined?");
+    let lines = ask(&home, &anthropic, &[], &facts.chain([asked]).collect::<Vec<_>>()).lines();
+    let last = replies(&lines).pop().expect("an answer");
+    assert!(last.starts_with(":scissors: The conversation was too long; 3 older turns were left out\n\n"), "{last}");
+    assert!(last.ends_with("The sales scope."), "{last}");
+    let turns = of_type(&lines, "turn");
+    assert_eq!((&turns[4]["rungs"], &turns[4]["calls"]), (&json!(["trim"]), &json!(3)), "{turns:#?}");
+    let ledger = home.ledger();
+    let [exceeded] = of_type(&ledger, "context.exceeded")[..] else { panic!("{ledger:#?}") };
+    assert_eq!((&exceeded["actor"], &exceeded["phase"]), (&json!("U1"), &json!("synthesise")));
+    assert_eq!(exceeded["retrievalAtoms"], 1);
+    let [pruned] = of_type(&ledger, "context.force-pruned")[..] else { panic!("{ledger:#?}") };
+    assert_eq!((&pruned["actor"], &pruned["droppedPairs"]), (&json!("U1"), &json!(3)));
+    let [before, after] = [&exceeded["sessionTokensBefore"], &pruned["tokensAfter"]].map(Value::as_u64);
+    assert!(after > Some(0) && before > after, "{exceeded} {pruned}");
 }
 
 #[test]

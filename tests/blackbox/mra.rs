@@ -210,6 +210,21 @@ fn a_result_over_the_cap_is_shown_in_part_and_kept_whole() {
     assert!(capped["cappedChars"].as_u64() < Some(2_200), "{capped}");
 }
 
+/// Every result went by the name `mra`, in a turn and in a replay.
+#[test]
+fn a_cap_by_the_name_of_a_repository_was_never_found() {
+    let result: String = (0..1_000).map(|n| format!("out line {n} 預算\n")).collect();
+    let stage = Stage::new(&result, json!({}));
+    let capped = ["--policy", "caps", "--set", "caps.by-name=erp=2000"];
+    finish(stage.home.asking(&stage.anthropic, &capped), &question("Ev1", QUESTION)).ok();
+    let told = stage.told();
+    assert!(told.contains("line 5 預算") && !told.contains("line 500 預算"), "{told}");
+    let compare = [&["compare", "--policy", "standard", "--json", "-"][..], &capped].concat();
+    let document = stage.home.run(&compare, "").ok().json();
+    let counts = [0, 1].map(|at| document["policies"][at]["contents_capped"].clone());
+    assert_eq!(counts, [0, 1].map(Value::from), "{document:#}");
+}
+
 #[test]
 fn megabytes_of_no_text_are_survived() {
     let stage = Stage::new("raw ff fe 0a\nflood 3000000", json!({}));

@@ -100,6 +100,29 @@ async fn people_are_told_when_it_goes_and_when_it_is_back_by_one_message_an_hour
     assert_eq!(slack.violations(), Vec::<String>::new());
 }
 
+/// Specification 003 §13.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_channel_is_told_while_a_case_is_open_there() {
+    let slack = Slack::start(rules().without_statuses().unlimited()).await;
+    let home = Home::new();
+    let gateway = talking_with(&home, &slack, &["U1"]).await;
+    for (channel, order) in [("C1", "open Login hangs"), ("C2", "open Export fails"), ("C2", "close")] {
+        let before = slack.replies(channel).len();
+        slack.slash("U1", channel, order);
+        assert!(slack.await_replies(channel, before + 1, PATIENCE).await, "no answer to `{order}`");
+    }
+    assert!(gateway.terminate().success());
+    await_told(&slack, "C1", ":zzz: pmk gateway 暫離").await;
+
+    age(&home, 7 * MINUTE);
+    let _gateway = Gateway::start(&home, &slack, &[]);
+    let back = await_told(&slack, "C1", ":wave: pmk gateway 重新上線（離線約 7 分鐘）").await;
+    assert_eq!(back.history, [":zzz: pmk gateway 暫離"]);
+    made_good(&home).await;
+    assert_eq!((told(&slack, "C1").len(), told(&slack, "C2").len()), (1, 0));
+    assert_eq!(slack.violations(), Vec::<String>::new());
+}
+
 /// Regression: the first call that Slack's limit put off dropped the calls under way, and nobody after it was told.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_whose_notice_is_put_off_keeps_it_from_nobody_else() {

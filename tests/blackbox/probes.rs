@@ -220,3 +220,21 @@ fn an_address_that_cannot_be_had_is_named_at_the_start() {
         refused.stderr
     );
 }
+
+/// Regression: all was well before a start that was then refused.
+#[test]
+fn an_address_that_cannot_be_had_was_found_at_the_start_only() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("an address");
+    let home = Home::new();
+    let examined = |listen: &str| {
+        home.write("gateway.json", json!({"version": 1, "model": "sim", "health": {"listen": listen}}).to_string());
+        home.run(&["doctor", "--offline"], "")
+    };
+    let told = examined(&address.to_string());
+    assert_eq!(told.status.code(), Some(1), "{}", told.stdout);
+    assert!(told.stdout.contains(&format!("✗ health        cannot listen on {address}: ")), "{}", told.stdout);
+    assert!(told.stdout.contains("hint: set the address with `health.listen` in gateway.json"), "{}", told.stdout);
+    let told = examined("127.0.0.1:0");
+    assert!(!told.stdout.contains("cannot listen on"), "{}", told.stdout);
+}

@@ -134,12 +134,8 @@ fn what_gives_no_token_is_one_clear_line() {
     ] {
         let finished = run_with(&with_slack(&app, &good), &[], &[]);
         assert_eq!(finished.status.code(), Some(1), "{what}");
-        let home = finished.stderr.split('`').nth(1).filter(|path| path.ends_with("gateway.json")).unwrap_or_default();
-        let stderr = if home.is_empty() {
-            finished.stderr.clone()
-        } else {
-            finished.stderr.replace(home, "[home]/gateway.json")
-        };
+        let home = finished.stderr.split('`').nth(1).and_then(|path| path.strip_suffix("/gateway.json"));
+        let stderr = home.map_or_else(|| finished.stderr.clone(), |home| finished.stderr.replace(home, "[home]"));
         let stderr = stderr.replace(&folder.path().display().to_string(), "[folder]");
         shown += &format!("== {what}\n{stderr}");
     }

@@ -150,6 +150,30 @@ fn a_policy_of_the_configuration_is_looked_for_in_the_home() {
     home.run(&["run"], "").ok();
 }
 
+/// Regression: each correction brought up the next refusal.
+#[test]
+fn of_several_policies_or_tokens_that_cannot_be_had_a_start_spoke_of_one() {
+    let home = Home::new();
+    let of_home = format!("pmk-host --home {}", home.path().display());
+    let refused = |file: Value, arguments: &[&str]| {
+        home.write("gateway.json", file.to_string());
+        let refused = home.run(&[&["run"], arguments].concat(), "");
+        assert_eq!(refused.status.code(), Some(1), "{}", refused.stderr);
+        refused.stderr
+    };
+    let files = json!({"version": 1, "model": "sim", "policy": {"files": ["./one.wasm", "./two.wasm"]}});
+    let told = refused(files, &[]);
+    let all = format!("does not exist (and 1 more)\n  hint: `{of_home} config check` lists all problems\n");
+    assert!(told.contains(&all), "{told}");
+    let told = refused(json!({"version": 1, "model": "sim"}), &["--policy", "one.wasm", "--policy", "two.wasm"]);
+    assert!(told.contains(&format!("(and 1 more)\n  hint: `{of_home} doctor --offline --policy /")), "{told}");
+    let slack = json!({"appToken": {"env": "APPX"}, "botToken": {"env": "BOTX"}});
+    let told = refused(json!({"version": 1, "model": "sim", "slack": slack}), &[]);
+    let all =
+        format!("`APPX`, which is not set (and 1 more)\n  hint: `{of_home} doctor --offline` lists all problems\n");
+    assert!(told.contains(&all), "{told}");
+}
+
 #[test]
 fn nothing_is_said_before_an_error_of_the_start() {
     let home = Home::new();

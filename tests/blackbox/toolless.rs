@@ -153,6 +153,23 @@ fn a_server_that_takes_tools_and_no_calls_in_its_history_is_asked_by_fences() {
     assert_eq!(openai.requests().iter().filter(|body| speaks_of_tools(body)).count(), 3, "the next turn knows");
 }
 
+/// Once, a history that needed no repair was refused for good: every question of the conversation was.
+#[test]
+fn a_sound_history_that_a_server_calls_malformed_is_sent_as_text() {
+    let call = || vec![("mra_ask".to_owned(), json!({"repo": "erp", "question": "number 1?"}))];
+    let (home, openai) = (home(), OpenAi::start());
+    openai.push(Reply::Calls(call()));
+    openai.push(Reply::Answer("It is in sales.rb.".into()));
+    let message = "Please ensure that the number of function response parts is equal to the number of function call \
+                   parts of the function call turn.";
+    openai.refuse_when(has_called_tools, 400, json!({"error": {"message": message, "code": 400}}));
+    assert_eq!(replies(&ask(&home, &openai, "where?").lines()), ["It is in sales.rb."]);
+    let refused: Vec<bool> = openai.requests().iter().map(has_called_tools).collect();
+    assert_eq!(refused, [false, true, false, true], "the call, its result, as text, and the trial");
+    assert_eq!(learnt(&home).len(), 1);
+    assert_eq!(replies(&ask(&home, &openai, "and now?").lines()), ["You said: and now?"]);
+}
+
 /// Some servers refuse calls in the history unless the request offers tools, and the last one offers none.
 #[test]
 fn a_server_that_takes_calls_only_beside_tools_gets_the_last_request_as_text() {

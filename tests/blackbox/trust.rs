@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 
 use crate::{
-    component::Component,
-    support::{Home, Running, component, question, replies, repository},
+    component::{Component, DATA},
+    support::{Home, Running, component, of_type, question, replies, repository},
 };
 
 fn configure(home: &Home, policy: Value) {
@@ -175,6 +175,38 @@ fn a_policy_that_keeps_failing_is_suspended_and_tried_again() {
         let plan = home.run(&["--json", "plan", "--policy", &broken, "--history", &history], "").ok().json();
         assert_eq!((&plan["guard"]["verdict"], &plan["decided_by"]), (&json!("rejected"), &json!("standard")));
     }
+}
+
+/// Regression: the ledger kept, and all admins were sent, the last words of a policy, in which it may quote whoever it
+/// decides for.
+#[test]
+fn what_a_failing_policy_quoted_was_kept_and_sent_to_the_admins() {
+    let home = Home::new();
+    configure(&home, json!({}));
+    let said = "The launch is on Friday.";
+    let quoting = format!("(call $log (i32.const 1) (i32.const {DATA}) (i32.const {})) unreachable", said.len());
+    let policy = home.write("test.wasm", Component::pruning(&quoting).data(said).build()).display().to_string();
+    let mut gateway = Running::start(home.command(&["run", "--model", "sim", "--policy", &policy]));
+    let mut lines = Vec::new();
+    for n in 0..5 {
+        assert!(gateway.say(&question(&format!("Ev{n}"), &format!("question {n}"))));
+        while of_type(&lines, "turn").len() == n {
+            lines.push(gateway.next().expect("a line"));
+        }
+    }
+    let status = home.run(&["--json", "status"], "").ok().json();
+    assert!(status["suspended"][0]["reason"].as_str().is_some_and(|reason| reason.contains(said)), "{status:#}");
+    lines.extend(gateway.end().1);
+    let told: Vec<&Value> = lines.iter().filter(|line| line["channel"] == "UADMIN").collect();
+    assert_eq!(told.len(), 1, "{lines:#?}");
+    let ledger = home.ledger();
+    let of_policies = ["policy.failed", "policy.suspended"].map(|kind| of_type(&ledger, kind));
+    let kept: Vec<&Value> = of_policies.iter().flatten().copied().collect();
+    assert_eq!(kept.len(), 6, "five failures and a suspension: {ledger:#?}");
+    for reason in kept.iter().map(|event| &event["reason"]).chain([&told[0]["text"]]) {
+        assert!(reason.as_str().is_some_and(|reason| reason.contains("instruction executed (in prune")), "{reason}");
+    }
+    assert!(!ledger.iter().chain(told).any(|line| line.to_string().contains(said)), "{ledger:#?}");
 }
 
 /// Regression: `/pmk policy` and `status` listed it as if it decided; only the ledger and the log told. Then

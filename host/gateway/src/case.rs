@@ -12,6 +12,7 @@ mod imported;
 
 use std::fmt;
 
+use icu_normalizer::ComposingNormalizerBorrowed;
 use pmk_core::{FrontName, Message, SessionKey, text};
 use thiserror::Error;
 
@@ -26,6 +27,9 @@ pub const MAX_TITLE_CHARS: usize = 200;
 
 /// The most characters of a note; a longer one is cut.
 const MAX_NOTE_CHARS: usize = 500;
+
+/// What ends a sentence, and so makes no other note.
+const ENDS: [char; 9] = ['.', '!', '?', ',', ';', ':', '。', '、', ' '];
 
 /// A request to change a case: by whom, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,11 +96,11 @@ impl NoteKind {
         }
     }
 
-    /// Returns the model's name for it.
-    pub const fn key(self) -> &'static str {
+    /// Returns the model's names for it: the one that it is told, and the one that a Chinese list of notes has.
+    pub const fn keys(self) -> [&'static str; 2] {
         match self {
-            NoteKind::Hypothesis => "hypothesis",
-            NoteKind::Question => "next-question",
+            NoteKind::Hypothesis => ["hypothesis", "假設"],
+            NoteKind::Question => ["next-question", "待查問題"],
         }
     }
 
@@ -120,10 +124,12 @@ impl Note {
         (!plain(&text).is_empty()).then_some(Note { kind, text })
     }
 
-    /// Returns the form by which notes are compared: punctuation, letter case and character width
-    /// do not matter.
+    /// Returns the form by which notes are compared: letter case, character width, emphasis, and punctuation at the end
+    /// do not matter. All other signs do: `C++` is not `C#`, and 1.5 is not 15.
     pub fn spelling(&self) -> String {
-        plain(&self.text)
+        let compatible = ComposingNormalizerBorrowed::new_nfkc().normalize(&self.text);
+        let unmarked = compatible.to_lowercase().replace("**", "").replace('`', "");
+        text::collapse_whitespace(&unmarked).trim_end_matches(ENDS).to_owned()
     }
 
     /// Returns whether two notes are the same.
@@ -225,6 +231,29 @@ mod tests {
         assert!(note("The cache is STALE.").expect("a note").is(&note("the cache is stale").expect("a note")));
         let question = Note::new(NoteKind::Question, "the cache is stale").expect("a note");
         assert!(!question.is(&note("the cache is stale").expect("a note")));
+    }
+
+    /// Regression: they were compared by letters and digits alone, look-alikes taken for one another, so that the
+    /// second was lost.
+    #[test]
+    fn notes_that_differ_in_a_sign_or_a_letter_were_taken_for_one() {
+        let note = |words: &str| Note::new(NoteKind::Hypothesis, words).expect("a note");
+        for (one, other) in [
+            ("C++ 的客戶端逾時", "C# 的客戶端逾時"),
+            ("逾時是 1.5 秒", "逾時是 15 秒"),
+            ("since 1.10", "since 11.0"),
+            ("host I0 is down", "host l0 is down"),
+            ("the modem is down", "the modern is down"),
+        ] {
+            assert!(!note(one).is(&note(other)), "{one} and {other}");
+        }
+        for (one, other) in [
+            ("逾時是 15 秒", "逾時是　１５ 秒。"),
+            ("Is it the `cache`?", "is it the **cache** ?"),
+            ("快取過期！", "**快取**過期"),
+        ] {
+            assert!(note(one).is(&note(other)), "{one} and {other}");
+        }
     }
 
     #[test]

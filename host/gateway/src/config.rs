@@ -315,10 +315,24 @@ pub fn store(home: &Path) -> Result<StoreSetting, Failure> {
     said().map_err(|what| senseless(home, &what))
 }
 
+/// Returns the language of a home, regardless of problems elsewhere in the file.
+///
+/// # Errors
+/// The file cannot be read, is not JSON, or its `language` is invalid.
+pub fn language(home: &Path) -> Result<Language, Failure> {
+    let Some(text) = text_of(home)? else { return Ok(language::of_home(home, &Map::new())) };
+    let said = || -> Result<Language, String> {
+        let root = object(&text)?;
+        Ok(part(&root, "language")?.unwrap_or_else(|| language::of_home(home, &root)))
+    };
+    said().map_err(|what| senseless(home, &what))
+}
+
 /// The failure for a file that cannot be used.
 fn senseless(home: &Path, what: &str) -> Failure {
+    let check = home::command(home, "config check");
     Failure::new(format!("`{}`: {what}", home::config_file(home).display()))
-        .hint("correct the file, or choose another home with `--home DIR`; `pmk-host config check` lists all problems")
+        .hint(format!("correct the file, or choose another home with `--home DIR`; `{check}` lists all problems"))
 }
 
 /// Parses the file as a JSON object.
@@ -467,6 +481,11 @@ mod tests {
             (
                 r#"{"version":1,"policy":{"limits":{"memoryMiB":0}}}"#,
                 "`policy.limits.memoryMiB` is 0, not a whole number",
+            ),
+            // The built-in policy alone needs more than that.
+            (
+                r#"{"version":1,"policy":{"limits":{"memoryMiB":1}}}"#,
+                "`policy.limits.memoryMiB` is 1, not a whole number from 2 to 4096",
             ),
             (r#"{"version":1,"policy":{"allow":["abc"]}}"#, "`policy.allow[0]` is `abc`, not a sha256"),
             (r#"{"version":1,"queue":{"most":101}}"#, "`queue.most` is 101, not a whole number from 1 to 100"),

@@ -196,8 +196,8 @@ impl FrontIntake {
                 self.handler.whisper_back(reaction, text);
                 true
             }
-            VerdictOutcome::NotTheirs => {
-                self.handler.whisper_back(reaction, self.handler.services.messages.not_theirs());
+            VerdictOutcome::NotTheirs(place) => {
+                self.handler.whisper(reaction.user.clone(), place, self.handler.services.messages.not_theirs());
                 true
             }
             VerdictOutcome::Taken | VerdictOutcome::Failed | VerdictOutcome::Known(_) => true,

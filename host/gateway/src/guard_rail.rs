@@ -7,9 +7,9 @@
 //! weights. That holds whatever people ask, however long conversations are and however they change over time.
 //!
 //! Failures need more care, because a policy that keeps failing is suspended, and each arm has circuit breakers of its
-//! own. The more decisions an arm has, the more of its failures they hide, so an arm of a small weight has more than
-//! its share of the failures that are seen, up to one half. All breakers are closed when an experiment begins, and the
-//! bet on failures takes `p` as one half at least.
+//! own, which hide failures of all its conversations. What is hidden of an arm only lowers the evidence against it. What
+//! is hidden of the control would raise it, so failures count up to the first turn in which a policy of the control was
+//! skipped, and no longer.
 //!
 //! The evidence is [a bet](pmk_statistics::evidence) against that hypothesis, for trouble that is some `r` times as
 //! likely as with the control, each above 1. It ever exceeds `1/a` with a probability of at most `a` unless the arm is
@@ -17,10 +17,7 @@
 
 use std::fmt;
 
-use crate::store::{
-    ArmConversation,
-    assignment::{Weights, share},
-};
+use crate::store::{ArmConversation, assignment::share};
 
 #[cfg(test)]
 pub(crate) mod simulation;
@@ -52,19 +49,13 @@ impl GuardrailMetric {
         }
     }
 
-    fn is_in(self, conversation: &ArmConversation) -> bool {
+    /// Whether a conversation has this trouble; failures since `hidden_ms` do not count.
+    fn is_in(self, conversation: &ArmConversation, hidden_ms: Option<i64>) -> bool {
         match self {
-            GuardrailMetric::Failures => conversation.failed > 0,
+            GuardrailMetric::Failures => conversation
+                .first_failed_ms
+                .is_some_and(|failed_ms| hidden_ms.is_none_or(|hidden_ms| failed_ms < hidden_ms)),
             GuardrailMetric::Overflows => conversation.overflowed > 0,
-        }
-    }
-
-    /// Returns the highest probability that a conversation in trouble is the arm's if the arm is no worse.
-    fn share(self, weights: &Weights, arm: &str, control: &str) -> f64 {
-        let share = share(weights, arm, control);
-        match self {
-            GuardrailMetric::Failures => share.max(0.5),
-            GuardrailMetric::Overflows => share,
         }
     }
 }
@@ -107,30 +98,39 @@ pub fn bound(rivals: usize) -> f64 {
 
 /// Returns a finding if this arm, one of `rivals` that are or were compared with the control, is worse.
 pub fn judge(conversations: &[ArmConversation], arm: &str, control: &str, rivals: usize) -> Option<Finding> {
-    let bound = bound(rivals);
+    let (bound, hidden_ms) = (bound(rivals), hidden_since(conversations, control));
     GuardrailMetric::ALL.into_iter().find_map(|worse| {
         let evidence = evidence(conversations, arm, control, worse);
         let share = |name: &str| {
             let of = conversations.iter().filter(|conversation| conversation.arm == name && conversation.turns > 0);
-            Share { bad: of.clone().filter(|of| worse.is_in(of)).count() as u64, of: of.count() as u64 }
+            Share { bad: of.clone().filter(|of| worse.is_in(of, hidden_ms)).count() as u64, of: of.count() as u64 }
         };
         (evidence >= bound).then(|| Finding { worse, arm: share(arm), control: share(control), evidence, bound })
     })
 }
 
+/// Returns since when failures of the control may be hidden, because a policy of it was suspended.
+pub fn hidden_since(conversations: &[ArmConversation], control: &str) -> Option<i64> {
+    conversations.iter().filter(|it| it.arm == control).filter_map(|it| it.first_skipped_ms).min()
+}
+
 /// Returns the evidence that this arm is worse: the current value of the bet.
 pub fn evidence(conversations: &[ArmConversation], arm: &str, control: &str, worse: GuardrailMetric) -> f64 {
+    let hidden_ms = hidden_since(conversations, control);
     let in_trouble = conversations
         .iter()
-        .filter(|it| worse.is_in(it) && (it.arm == arm || it.arm == control))
-        .map(|it| (it.arm == arm, worse.share(&it.weights, arm, control)));
+        .filter(|it| worse.is_in(it, hidden_ms) && (it.arm == arm || it.arm == control))
+        .map(|it| (it.arm == arm, share(&it.weights, arm, control)));
     pmk_statistics::evidence(in_trouble, &RATIOS)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::guard_rail::simulation::{Team, Trouble};
+    use crate::{
+        guard_rail::simulation::{Suspending, Team, Trouble},
+        store::assignment::Weights,
+    };
 
     fn bad(arm: &str, weights: [(&str, u32); 2]) -> ArmConversation {
         let weights: Weights = weights.into_iter().map(|(arm, weight)| (arm.to_owned(), weight)).collect();
@@ -154,28 +154,51 @@ mod tests {
         assert_eq!(judge(&large, "b", "a", 1), None);
     }
 
-    /// Once, an arm was stopped that was the same as the control. Both always fail and are suspended: of 26 decisions
-    /// of the arm 6 are seen to fail, and of 234 of the control 8.
+    fn failed(arm: &str, weights: [(&str, u32); 2], at_ms: i64) -> ArmConversation {
+        ArmConversation { failed: 1, overflowed: 0, first_failed_ms: Some(at_ms), ..bad(arm, weights) }
+    }
+
+    /// Once, an arm was stopped that was the same as the control, as suspensions hid more failures of the control.
     #[test]
-    fn an_arm_of_a_small_weight_was_stopped_for_failures_that_suspensions_hide_in_the_control() {
-        let failed = |arm: &str, of_arm: u32| ArmConversation {
-            failed: 1,
-            overflowed: 0,
-            ..bad(arm, [("a", 10 - of_arm), ("b", of_arm)])
+    fn failures_count_until_those_of_the_control_may_be_hidden() {
+        let equal = [("a", 1), ("b", 1)];
+        let mut all: Vec<ArmConversation> = (1..=7).map(|at_ms| failed("b", equal, at_ms)).collect();
+        all.push(ArmConversation { first_skipped_ms: Some(8), ..failed("a", equal, 8) });
+        let verdict = judge(&all, "b", "a", 1).expect("seven of seven");
+        assert_eq!((verdict.worse, verdict.arm.bad, verdict.control.bad), (GuardrailMetric::Failures, 7, 0));
+        all[7].first_skipped_ms = Some(7);
+        assert_eq!(judge(&all, "b", "a", 1), None, "one of the seven counts no more");
+        assert_eq!(hidden_since(&all, "a"), Some(7));
+        assert_eq!(hidden_since(&all, "b"), None, "what is hidden of the arm harms nobody");
+    }
+
+    /// Once, each failure of the control from before an arm was there counted as evidence for that arm.
+    #[test]
+    fn failures_from_before_an_arm_was_added_are_no_evidence_for_it() {
+        let before = (0..20).map(|at_ms| failed("a", [("a", 1), ("b", 0)], at_ms));
+        let since = (20..27).map(|at_ms| failed("b", [("a", 1), ("b", 1)], at_ms));
+        let all: Vec<ArmConversation> = before.chain(since).collect();
+        assert_eq!(judge(&all, "b", "a", 1).map(|verdict| verdict.worse), Some(GuardrailMetric::Failures));
+    }
+
+    /// Once, an arm with the very policies of the control was stopped in a third of such experiments.
+    #[test]
+    fn an_arm_that_fails_as_often_as_the_control_is_hardly_ever_stopped_whatever_suspensions_hide() {
+        let stopped = |experiments: u64, weights, fails, are_skips_known| {
+            let is_stopped = |seed: &u64| {
+                let mut team = Suspending::new(*seed, 200, weights, fails);
+                team.are_skips_known = are_skips_known;
+                (0..2_000).any(|_| team.turn() && judge(&team.conversations, "b", "a", 1).is_some())
+            };
+            (0..experiments).filter(is_stopped).count()
         };
-        let alike: Vec<ArmConversation> =
-            (0..8).map(|_| failed("a", 1)).chain((0..6).map(|_| failed("b", 1))).collect();
-        assert_eq!(judge(&alike, "b", "a", 1), None);
-        // One that alone fails is stopped for seven conversations, as with equal weights, and a large arm for more.
-        for (of_arm, enough) in [(1, 7), (5, 7), (9, 44)] {
-            let of_one: Vec<ArmConversation> = (0..enough).map(|_| failed("b", of_arm)).collect();
-            assert_eq!(judge(&of_one[..6], "b", "a", 1), None, "{of_arm}");
-            let verdict = judge(&of_one, "b", "a", 1).map(|verdict| verdict.worse);
-            assert_eq!(verdict, Some(GuardrailMetric::Failures), "{of_arm}");
+        for weights in [[1, 1], [9, 1], [1, 9]] {
+            let stopped = stopped(100, weights, [0.5, 0.5], true);
+            assert!(stopped as f64 <= 100.0 * ALPHA, "{weights:?}: {stopped} of 100");
         }
-        // What the model refuses is hidden nowhere.
-        let overflowed: Vec<ArmConversation> = (0..6).map(|_| bad("b", [("a", 9), ("b", 1)])).collect();
-        assert!(judge(&overflowed, "b", "a", 1).is_some());
+        let if_all_counted = stopped(100, [1, 1], [0.5, 0.5], false);
+        assert!(if_all_counted as f64 > 100.0 * ALPHA * 2.0, "all failures seen would not do: {if_all_counted} of 100");
+        assert_eq!(stopped(20, [1, 1], [0.0, 1.0], true), 20, "one that alone fails");
     }
 
     /// Regression: the manual said seven, however many arms there are.

@@ -271,6 +271,17 @@ impl Store {
         }
     }
 
+    /// As [`Store::open_existing`]; `None` when nothing has been stored yet.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_if_any(place: impl Into<Place>) -> Result<Option<Store>, StoreError> {
+        match Store::open_existing(place) {
+            Err(StoreError::Missing { .. }) => Ok(None),
+            opened => opened.map(Some),
+        }
+    }
+
     fn start(place: Place, migrate: Migrate, opening: &Opening) -> Result<Store, StoreError> {
         let path = Store::path(&place.home);
         let conn = connection::writer(&path, migrate)?;

@@ -64,11 +64,16 @@ pub enum DecidedBy {
 pub const FLOOR: &str = "floor";
 
 impl DecidedBy {
+    /// The policy; `None` for the floor.
+    pub fn identity(&self) -> Option<&Identity> {
+        match self {
+            DecidedBy::Policy(identity) => Some(identity),
+            DecidedBy::Floor => None,
+        }
+    }
+
     /// The policy's name, or `floor`.
     pub fn name(&self) -> &str {
-        match self {
-            DecidedBy::Policy(identity) => &identity.name,
-            DecidedBy::Floor => FLOOR,
-        }
+        self.identity().map_or(FLOOR, |identity| &identity.name)
     }
 }

@@ -107,6 +107,15 @@ impl Failure {
         !matches!(self, Failure::OutOfTime { .. } | Failure::NotStarted { .. })
     }
 
+    /// The same without what the component said last, which may quote a conversation.
+    pub(crate) fn without_last_words(&self) -> Failure {
+        let mut failure = self.clone();
+        if let Failure::Trapped { last_words, .. } = &mut failure {
+            *last_words = None;
+        }
+        failure
+    }
+
     /// The functions on the component's stack, innermost first; empty unless it trapped.
     pub(crate) fn backtrace(&self) -> &[String] {
         match self {

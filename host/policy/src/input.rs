@@ -96,7 +96,7 @@ impl Rung {
 pub struct OverflowInput {
     /// Which call it was.
     pub phase: Phase,
-    /// Rungs tried in this turn, in order.
+    /// Rungs tried for this model call, in order.
     pub tried: Vec<Rung>,
     /// Rungs that can still be tried; giving up always can and need not be listed.
     pub available: Vec<Rung>,

@@ -44,6 +44,9 @@ pub enum Outcome {
         kind: &'static str,
         /// What happened.
         reason: String,
+        /// The same without what the component said last.
+        #[serde(skip)]
+        bare_reason: String,
         /// Functions on the component's stack, innermost first.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         backtrace: Vec<String>,
@@ -77,10 +80,19 @@ impl Outcome {
         }
     }
 
+    /// The [`reason`](Outcome::reason) without what the component said last, which may quote a conversation: for what
+    /// is kept, and for people who may not read that conversation.
+    pub fn bare_reason(&self) -> Option<&str> {
+        match self {
+            Outcome::Failed { bare_reason, .. } => Some(bare_reason),
+            _ => self.reason(),
+        }
+    }
+
     /// Whether it counts against the policy: every failure, and every answer that may not be applied, unless it was
     /// only too large. How much fits depends on the conversation, and one with giant messages must not suspend the
     /// policy for all others. `None` if it says nothing about the policy: the system did not start it.
-    pub(crate) fn is_fault(&self) -> Option<bool> {
+    pub fn is_fault(&self) -> Option<bool> {
         match self {
             Outcome::Failed { kind: Failure::SYSTEM, .. } | Outcome::Skipped { .. } => None,
             Outcome::Failed { .. } => Some(true),
@@ -92,7 +104,12 @@ impl Outcome {
 
 impl From<&Failure> for Outcome {
     fn from(failure: &Failure) -> Self {
-        Outcome::Failed { kind: failure.kind(), reason: failure.to_string(), backtrace: failure.backtrace().to_vec() }
+        Outcome::Failed {
+            kind: failure.kind(),
+            reason: failure.to_string(),
+            bare_reason: failure.without_last_words().to_string(),
+            backtrace: failure.backtrace().to_vec(),
+        }
     }
 }
 
@@ -189,5 +206,19 @@ mod tests {
         assert_eq!(Outcome::from(&not_started).is_fault(), None);
         assert!(Outcome::from(&not_started).is_bad(), "the layer below decides");
         assert_eq!(Outcome::from(&Failure::Exit { code: 1 }).is_fault(), Some(true));
+    }
+
+    /// Regression: the ledger kept, and all admins were sent, what a policy had quoted of a conversation.
+    #[test]
+    fn the_bare_reason_is_without_the_last_words() {
+        let said = "the launch is on Friday".to_owned();
+        let (reason, backtrace) = ("out of bounds".to_owned(), vec!["prune".to_owned()]);
+        let outcome = Outcome::from(&Failure::Trapped { reason, last_words: Some(said), backtrace });
+        assert_eq!(outcome.reason(), Some("trapped: out of bounds: the launch is on Friday (in prune)"));
+        assert_eq!(outcome.bare_reason(), Some("trapped: out of bounds (in prune)"));
+        let exit = Outcome::from(&Failure::Exit { code: 1 });
+        assert_eq!(exit.bare_reason(), exit.reason());
+        let rejected = Outcome::Rejected { rule: 2, reason: "touches the new message".to_owned() };
+        assert_eq!(rejected.bare_reason(), rejected.reason());
     }
 }

@@ -8,6 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rustix::io::Errno;
 use tempfile::TempPath;
 
 use crate::home;
@@ -54,7 +55,8 @@ impl AtomicFile {
     /// Creates the temporary file, empty and locked; readable by the owner alone.
     ///
     /// # Errors
-    /// If it cannot be created.
+    /// If it cannot be created, or a link is in its place: who may write to the folder could have made it, to have
+    /// another file of this user emptied.
     pub fn begin(to: &Path, over: Overwrite) -> Result<AtomicFile, NotWritten> {
         if over == Overwrite::Nothing && to.symlink_metadata().is_ok() {
             return Err(NotWritten::Exists);
@@ -62,7 +64,10 @@ impl AtomicFile {
         let mut name = to.as_os_str().to_owned();
         name.push(SUFFIX);
         let path = PathBuf::from(name);
-        let file = home::open_private_file(&path)?;
+        let file = home::open_private_file_nofollow(&path).map_err(|error| match Errno::from_io_error(&error) {
+            Some(Errno::LOOP) => io::Error::other(format!("`{}` is a link", path.display())),
+            _ => error,
+        })?;
         // The previous holder may have finished in the meantime: then this is the complete file, under its own name.
         if file.try_lock().is_err() || !is_at(&file, &path)? {
             return Err(NotWritten::Busy);
@@ -120,6 +125,8 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     #[test]
@@ -136,5 +143,24 @@ mod tests {
         assert!(matches!(AtomicFile::begin(&to, Overwrite::Nothing), Err(NotWritten::Exists)));
         drop(AtomicFile::begin(&to, Overwrite::Another).expect("over the first"));
         assert!(!left.exists(), "what is not placed goes away");
+    }
+
+    /// Regression: in a folder like `/tmp`, anybody could have a file of whoever writes there emptied.
+    #[test]
+    fn a_link_in_place_of_an_unfinished_file_was_followed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("precious"), "all that I have").expect("a file");
+        for target in ["precious", "none"] {
+            symlink(at(target), at("a.jsonl.unfinished")).expect("a link");
+            for over in [Overwrite::Nothing, Overwrite::Another] {
+                let refused = AtomicFile::begin(&at("a.jsonl"), over).map(drop);
+                let told = matches!(&refused, Err(NotWritten::Io(error)) if error.to_string().ends_with("is a link"));
+                assert!(told, "{refused:?}");
+            }
+            fs::remove_file(at("a.jsonl.unfinished")).expect("the link");
+        }
+        assert_eq!(fs::read_to_string(at("precious")).expect("it is still there"), "all that I have");
+        assert!(!at("none").exists());
     }
 }

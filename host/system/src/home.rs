@@ -9,6 +9,7 @@ mod private;
 mod trusted;
 
 pub use lock::{Holder, HomeError, HomeLock, Purpose};
+pub(crate) use private::open_private_file_nofollow;
 pub use private::{
     append_private_file, create_private_dir, forget_staged, open_private_file, replace_private_file,
     stage_private_file, sync_folder_of,

@@ -14,3 +14,12 @@ pub fn panics() -> Component {
         .items("(func $_ZN6policy5inner17h0123456789abcdefE unreachable)")
         .data("no such turn")
 }
+
+/// Caps nothing, and traps if its setting `test` is 1 and not 0.
+pub fn traps_if_set() -> Component {
+    let declares = "(call $declare-integer (local.get $description) (i32.const 0) (i32.const 4) (i64.const 0) \
+                    (i64.const 0) (i64.const 1) (i32.const 8) (i32.const 3))";
+    let asks = "(call $setting-integer (i32.const 0) (i32.const 4) (i32.const 256))";
+    let traps = "(if (i64.eq (i64.load (i32.const 264)) (i64.const 1)) (then unreachable))";
+    Component::new().describing(declares).export("cap", &format!("{asks} {traps}"))
+}

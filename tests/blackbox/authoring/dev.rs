@@ -158,6 +158,18 @@ fn conversations_that_a_layer_below_decided_were_shown_as_the_policys() {
     assert!(passed_over["decided_instead"]["standard"].as_u64() > Some(0), "{passed_over:#}");
 }
 
+/// The check asked with the default settings, and the conversations were replayed with those that were set.
+#[test]
+fn a_build_was_checked_with_other_settings_than_it_was_tried_with() {
+    let project = Project::new();
+    fs::write(project.path("mine/source.wasm"), broken::traps_if_set().build()).expect("a component");
+    let set = |value: &str| finish(project.command(COPY, &["--once", "--set", value]), "");
+    set("test.test=0").ok();
+    let refused = set("test.test=1");
+    assert_eq!(refused.status.code(), Some(1), "{}", refused.stderr);
+    assert!(refused.stdout.contains(" bad answers to "), "{}", refused.stdout);
+}
+
 #[test]
 fn every_save_is_built_and_the_last_good_one_stays() {
     let project = Project::new();
@@ -236,6 +248,34 @@ fn what_cannot_be_built_is_said() {
         shown.push_str(&finished.stderr);
     }
     insta::assert_snapshot!(shown.replace(&format!("{}/", project.0.path().display()), ""));
+}
+
+/// The file was expected to be called like the folder, and not as the build calls it.
+#[test]
+fn a_project_in_a_folder_of_another_name_was_never_built() {
+    let project = Project::new();
+    project.save("strict");
+    let tools = project.path("tools");
+    let path = format!("{}:{}", tools.display(), std::env::var("PATH").expect("a path"));
+    let run = |arguments: &[&str]| {
+        let mut command = project.0.command(arguments);
+        command.current_dir(project.0.path()).env("PATH", &path);
+        finish(command, "").ok()
+    };
+    for (language, tool) in [("js", "npm"), ("python", "python")] {
+        let (name, folder) = (format!("newest-{language}"), format!("clone-{language}"));
+        run(&["policy", "new", &name, "--lang", language]);
+        fs::rename(project.path(&name), project.path(&folder)).expect("another name");
+        // In place of the tools that build: the file gets the name that the project's script says.
+        let own = project.path(&format!("{folder}/.venv/bin"));
+        let place = if language == "js" { &tools } else { &own };
+        fs::create_dir_all(place).expect("a folder");
+        let builds = format!("#!/bin/sh\nexec cp ../mine/source.wasm {name}.wasm\n");
+        fs::write(place.join(tool), builds).expect("a program");
+        fs::set_permissions(place.join(tool), fs::Permissions::from_mode(0o700)).expect("a program");
+        let shown = run(&["policy", "dev", &folder, "--histories", "histories", "--once"]).stdout;
+        assert!(shown.contains(&format!("`{folder}/{name}.wasm`")), "{shown}");
+    }
 }
 
 /// Regression: it failed to resolve an import, without a hint, after the build that most people try first.

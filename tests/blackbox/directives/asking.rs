@@ -90,6 +90,24 @@ fn a_question_that_is_not_the_askers_goes_out_by_their_word_only() {
     assert_eq!(scene.home.events("escalate.dropped").len(), 0);
 }
 
+/// Contacts and `mra` got its first line only.
+#[test]
+fn a_question_of_several_lines_was_asked_in_part() {
+    let asked = format!("{QUESTION}\n- in sales.rb, or\n- elsewhere?");
+    let stage = Stage::new(json!({}));
+    stage.anthropic.push(Behaviour::answer(format!("```mra-ask\nrepo: erp\nquestion: {asked}\n```")));
+    stage.anthropic.push(Behaviour::answer("It is in sales.rb."));
+    stage.ask(QUESTION);
+    let found = stage.anthropic.requests()[1].said_now();
+    assert!(found.contains("- in sales.rb, or") && found.contains("- elsewhere?"), "{found}");
+    let stage = Stage::new(json!({}));
+    stage.anthropic.push(Behaviour::answer(format!("```escalate\nquestion: {asked}\nreason: unwritten\n```")));
+    let lines = stage.ask(QUESTION).lines();
+    let [put] = of_type(&lines, "escalation")[..] else { panic!("{lines:#?}") };
+    let quoted = format!("> {}", asked.replace('\n', "\n> "));
+    assert!(put["text"].as_str().is_some_and(|text| text.contains(&quoted)), "{put}");
+}
+
 /// It was said to have been asked where the model wanted it a second time.
 #[test]
 fn a_question_that_was_only_proposed_counted_as_asked() {

@@ -75,6 +75,8 @@ pub enum Reason {
     NotADirectMessage,
     /// They are not among the `admins` of gateway.json.
     NotAnAdmin,
+    /// An app has written it in their name.
+    ByApp,
 }
 
 impl Reason {
@@ -84,6 +86,7 @@ impl Reason {
             Reason::Blocked => "on the blocklist",
             Reason::NotADirectMessage => "not a direct message",
             Reason::NotAnAdmin => "not an admin",
+            Reason::ByApp => "written by an app",
         }
     }
 }

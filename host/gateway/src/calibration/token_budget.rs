@@ -67,16 +67,38 @@ impl TokenBudget {
         }
         // What was learnt may be wrong, and must not lock anybody out: a short question is always tried. With the room
         // for an answer that the stated window has, it would be refused again where the learnt one is right.
-        tracing::error!(
+        tracing::warn!(
             window = learnt.window,
             factor = calibration.fit().factor(),
             overhead = calibration.fit().overhead(),
             most = bounds.most(session, now_ms),
-            "the learned limits of the model leave no room for a conversation; stop the gateway and reset them with \
-             `pmk-host model forget`"
+            "the learned limits of the model leave no room for a conversation: short ones are tried all the same\n  \
+             hint: if the model accepts more, stop the gateway and reset the limits with `pmk-host model forget`"
         );
         let limit = stated.limit.min(LEAST_LIMIT);
         let answer = learnt.answer.max(LEAST_ANSWER_TOKENS).min(stated.answer);
         TokenBudget { limit, alone: limit.max(learnt.alone), answer, is_counted: false, ..stated }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::calibration::{Refusal, Source};
+
+    /// Regression: it was told as an error, although nothing went wrong with the question.
+    #[test]
+    fn a_limit_without_room_was_an_error_in_the_log() {
+        let (mut calibration, session) = (Calibration::default(), SessionId::of(1));
+        let refusal = Refusal { observed: Some(8_692), window: Some(6_000), source: Source::Refused };
+        calibration.refused(session, 500, refusal, 0);
+        let log = tempfile::NamedTempFile::new().expect("a file");
+        let subscriber = tracing_subscriber::fmt().with_writer(log.reopen().expect("the file")).finish();
+        let divide = || TokenBudget::calibrated(200_000, 300, session, &calibration, 0);
+        assert_eq!(tracing::subscriber::with_default(subscriber, divide).limit, LEAST_LIMIT);
+        let log = fs::read_to_string(log.path()).expect("the log");
+        assert!(log.contains("WARN") && log.contains("are tried all the same"), "{log}");
     }
 }

@@ -36,8 +36,8 @@ pub fn block(case: &Case, language: Language) -> Message {
     };
     let mut text = format!("{}\n\n{title}{}", introduction(language), quoted(&case.title));
     for (kind, heading) in [
-        (NoteKind::Hypothesis, language.pick("Hypotheses so far", "目前的假設")),
-        (NoteKind::Question, language.pick("Open questions so far", "目前的待查問題")),
+        (NoteKind::Hypothesis, language.pick("Hypotheses so far", "目前的假設如下")),
+        (NoteKind::Question, language.pick("Open questions so far", "目前的待查問題如下")),
     ] {
         let all = case.notes_of(kind).count();
         let shown = newest(case.notes_of(kind).rev());
@@ -112,7 +112,9 @@ mod tests {
         let note = Note::new(NoteKind::Hypothesis, "delete everything").expect("a note");
         assert!(Given::of([&message]).spells_out(&note));
         // A note that is only listed is not spelled out.
-        let listed = block(&case("t", &[(NoteKind::Hypothesis, "delete everything at night")]), Language::English);
-        assert!(!Given::of([&listed]).spells_out(&note));
+        for language in [Language::English, Language::TraditionalChinese] {
+            let listed = block(&case("t", &[(NoteKind::Hypothesis, "delete everything at night")]), language);
+            assert!(!Given::of([&listed]).spells_out(&note), "{language:?}");
+        }
     }
 }

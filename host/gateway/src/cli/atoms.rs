@@ -19,7 +19,7 @@ use super::{
     page::Page,
     text::{one_line, printable, time},
 };
-use crate::store::{AtomUse, Store, StoreError};
+use crate::store::{AtomUse, Store};
 
 mod edit;
 
@@ -152,11 +152,8 @@ impl List {
 
 /// Returns the use of each atom; empty if nothing was ever stored.
 fn uses(context: &Context) -> Result<HashMap<String, AtomUse>, Failure> {
-    match Store::open_existing(context.place()?) {
-        Ok(store) => block_on(async { Ok(store.atom_uses().await?) }),
-        Err(StoreError::Missing { .. }) => Ok(HashMap::new()),
-        Err(error) => Err(error.into()),
-    }
+    let Some(store) = Store::open_if_any(context.place()?)? else { return Ok(HashMap::new()) };
+    block_on(async { Ok(store.atom_uses().await?) })
 }
 
 fn with_use(mut summary: Value, used: AtomUse) -> Value {

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     case::{Case, CaseId, CaseMessage, NoteKind, document},
-    store::{Store, StoreError},
+    store::Store,
 };
 
 #[derive(Debug, Subcommand)]
@@ -56,11 +56,9 @@ impl CaseCommand {
 }
 
 fn list(context: &Context) -> Result<(), Failure> {
-    let cases = match Store::open_existing(context.place()?) {
-        Ok(store) => block_on(async { Ok(store.cases().await?) })?,
-        // Nothing was ever stored.
-        Err(StoreError::Missing { .. }) => vec![],
-        Err(error) => return Err(error.into()),
+    let cases = match Store::open_if_any(context.place()?)? {
+        Some(store) => block_on(async { Ok(store.cases().await?) })?,
+        None => vec![],
     };
     if context.json {
         return print_json(&cases.iter().map(in_json).collect());

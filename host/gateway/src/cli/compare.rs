@@ -1,8 +1,10 @@
 //! `compare`: compares policies on recorded conversations.
 
 use std::{
-    fs, io,
+    fs::{self, FileType},
+    io,
     num::NonZeroUsize,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::Instant,
 };
@@ -20,6 +22,7 @@ use pmk_system::{
     error::{Failure, OrHint},
     home,
 };
+use rustix::process::geteuid;
 
 use super::{
     arguments::{Json, between, number, tokens},
@@ -127,10 +130,7 @@ impl CompareCommand {
     pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
         // Failures in decisions are counted; logging thousands of them would not help.
         logging::start(true, context.json, context.language);
-        let (config, warnings) = Config::load_for_command(&context.home)?;
-        for warning in warnings {
-            tracing::warn!("{warning}");
-        }
+        let config = context.config()?;
         let spec: ModelSpec = self.model.parse()?;
         self.files().try_for_each(check_writable)?;
         let setup = self.setup(&spec, &config)?;
@@ -276,6 +276,7 @@ fn labelled(stacks: Vec<Stack>) -> Vec<Arm> {
 /// Checks that a file can be written, before the work whose result goes there. What is in it stays; a pipe is left
 /// alone, because its reader would take closing it for the end.
 fn check_writable(path: &Path) -> Result<(), Failure> {
+    check_owner(path)?;
     if is_pipe(path) {
         return Ok(());
     }
@@ -288,6 +289,7 @@ fn check_writable(path: &Path) -> Result<(), Failure> {
 
 /// Writes a report. It quotes what people wrote, so it is for the operator alone.
 fn write(path: &Path, content: &str) -> Result<(), Failure> {
+    check_owner(path)?;
     written(
         path,
         match is_pipe(path) {
@@ -295,6 +297,25 @@ fn write(path: &Path, content: &str) -> Result<(), Failure> {
             false => home::replace_private_file(&behind_links(path), content.as_bytes()),
         },
     )
+}
+
+/// Refuses a link or a pipe that another user has put there: they would read the report, or have another file replaced.
+fn check_owner(path: &Path) -> Result<(), Failure> {
+    match fs::symlink_metadata(path) {
+        Ok(there) if is_foreign(there.file_type(), there.uid(), geteuid().as_raw()) => Err(Failure::new(format!(
+            "cannot write `{}`: it is a link or a pipe of another user (uid {})",
+            path.display(),
+            there.uid()
+        ))
+        .hint("specify a file of your own")),
+        // Why there is nothing to be seen is said by whoever writes.
+        _ => Ok(()),
+    }
+}
+
+/// Whether what is no plain file belongs to somebody who is neither this user nor the administrator.
+fn is_foreign(kind: FileType, owner: u32, user: u32) -> bool {
+    !kind.is_file() && !kind.is_dir() && owner != user && owner != 0
 }
 
 fn is_pipe(path: &Path) -> bool {
@@ -416,5 +437,32 @@ impl From<crate::evaluation::compare::questions::QuestionsError> for Failure {
 impl From<crate::evaluation::compare::prices::PricesError> for Failure {
     fn from(error: crate::evaluation::compare::prices::PricesError) -> Self {
         Failure::new(error).hint("define a model as `[models.\"NAME\"]` with `input`, `cached` and `output`")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// Regression: in a folder like `/tmp`, the report went where the link of another user led, or into their pipe.
+    #[test]
+    fn a_report_followed_the_link_of_another_user() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [file, link] = ["report.html", "link.html"].map(|name| folder.path().join(name));
+        fs::write(&file, "").expect("a file");
+        symlink(&file, &link).expect("a link");
+        let kind = |path: &Path| fs::symlink_metadata(path).expect("it is there").file_type();
+        for special in [kind(&link), kind(Path::new("/dev/null"))] {
+            assert!(is_foreign(special, 1001, 1000));
+            assert!(!is_foreign(special, 1000, 1000));
+            assert!(!is_foreign(special, 0, 1000), "like `/dev/stdout`");
+        }
+        // Whether these can be replaced is up to the system.
+        assert!(!is_foreign(kind(&file), 1001, 1000) && !is_foreign(kind(folder.path()), 1001, 1000));
+        write(&link, "a report").expect("a link of one's own");
+        assert_eq!(fs::read_to_string(&file).expect("a file"), "a report");
+        check_owner(Path::new("/dev/stdout")).expect("it is the administrator's");
     }
 }

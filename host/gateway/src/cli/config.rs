@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::{
     context::Context,
+    layers::look_at_arms,
     marks::{self, BAD, LEFT_OUT, ODD, WELL},
     model_choice::Chosen,
     output::{print, print_json},
@@ -20,7 +21,7 @@ use crate::{
     embedded,
     front::{FrontError, slack::credentials},
     messages::terminal,
-    policies::{Loader, Named},
+    policies::{Loader, Named, experiment::arms::Sent},
 };
 
 #[derive(Debug, Subcommand)]
@@ -50,20 +51,22 @@ impl ConfigCommand {
 }
 
 /// A problem, and what to do about it where its text does not say that.
-type Hinted = (Problem, Option<String>);
+pub(super) type Hinted = (Problem, Option<String>);
 
 fn check(context: &Context) -> Result<ExitCode, Failure> {
     let path = home::config_file(&context.home);
     config::check_kept(&context.home)?;
-    let (config, mut problems) = Config::examine(&context.home)?;
-    problems.extend(config.as_ref().and_then(of_the_model));
-    let (mut of_policies, mut is_complete) = (vec![], false);
+    let (config, problems) = Config::examine(&context.home)?;
+    let mut problems: Vec<Hinted> = problems.into_iter().map(|problem| (problem, None)).collect();
+    let mut is_complete = false;
     if let Some(config) = &config {
+        problems.extend(of_the_model(config));
         problems.extend(of_slack(config));
-        problems.extend(of_the_store(&context.home)?);
-        (of_policies, is_complete) = of_the_policies(&context.home, config)?;
+        problems.extend(of_the_store(&context.home)?.map(|problem| (problem, None)));
+        let (of_policies, are_complete) = of_the_policies(&context.home, config)?;
+        problems.extend(of_policies);
+        is_complete = are_complete;
     }
-    let problems: Vec<Hinted> = problems.into_iter().map(|problem| (problem, None)).chain(of_policies).collect();
     let is_well = problems.iter().all(|(problem, _)| !problem.is_grave);
     let exists = config.is_none_or(|config| config.exists);
     if context.json {
@@ -102,25 +105,25 @@ fn check(context: &Context) -> Result<ExitCode, Failure> {
 }
 
 /// Reports an invalid model: a start is refused, unless its command line names another one.
-pub(super) fn of_the_model(config: &Config) -> Option<Problem> {
-    let refused = config.model.as_deref()?.parse::<ModelSpec>().err()?;
-    Some(grave(&format!("`model`: {refused}")))
+pub(super) fn of_the_model(config: &Config) -> Option<Hinted> {
+    let refused = Failure::from(config.model.as_deref()?.parse::<ModelSpec>().err()?);
+    Some((grave(&format!("`model`: {}", refused.message())), refused.advice().map(str::to_owned)))
 }
 
 /// Reports a missing token of the pair, or a token of the wrong kind: a start is refused, unless it uses the console.
 /// The sources of the tokens are not read or run.
-fn of_slack(config: &Config) -> Vec<Problem> {
+fn of_slack(config: &Config) -> Vec<Hinted> {
     let (app, bot) = match Tokens::of(&config.slack).pair() {
         Ok(Some(pair)) => pair,
         Ok(None) => return vec![],
-        Err(failure) => return vec![grave(failure.message())],
+        Err(failure) => return vec![refusal(&failure)],
     };
     let kinds = [app.known().map(credentials::check_app), bot.known().map(credentials::check_bot)];
     let wrong = kinds.into_iter().flatten().filter_map(Result::err);
     wrong
         .map(|error| match error {
-            FrontError::Fatal { what, .. } => grave(&what),
-            other => grave(&other.to_string()),
+            FrontError::Fatal { what, hint } => (grave(&what), Some(hint)),
+            other => (grave(&other.to_string()), None),
         })
         .collect()
 }
@@ -142,24 +145,23 @@ fn of_the_store(home: &Path) -> Result<Option<Problem>, Failure> {
 /// The system does not let policies run.
 fn of_the_policies(home: &Path, config: &Config) -> Result<(Vec<Hinted>, bool), Failure> {
     let loader = Loader::open(home, Named::default())?;
-    let hinted = |failure: &Failure| failure.advice().map(str::to_owned);
     let looked = loader.look_at_all(&config.policy);
-    let mut is_complete = looked.is_ok();
+    let is_complete = looked.is_ok();
     let mut problems: Vec<Hinted> = match looked {
-        Ok(odd) => odd.into_iter().map(|what| (odd_one(what), None)).collect(),
-        Err(refusals) => refusals.iter().map(|failure| (grave(failure.message()), hinted(failure))).collect(),
+        Ok((_, odd)) => odd.into_iter().map(|what| (odd_one(what), None)).collect(),
+        Err(refusals) => refusals.iter().map(refusal).collect(),
     };
-    for arm in config.experiment.iter().flat_map(|experiment| &experiment.arms) {
-        let Some(policy) = &arm.policy else { continue };
-        let looked = loader.look_at_arm(&policy.over(&config.policy));
-        is_complete &= looked.is_ok();
-        let (Ok(refusals) | Err(refusals)) = looked;
-        problems.extend(refusals.iter().map(|failure| {
-            let named = format!("arm `{}`: {}", arm.name, failure.message());
-            (odd_one(format!("`experiment`: {named}")), hinted(failure))
-        }));
-    }
-    Ok((problems, is_complete))
+    let (of_arms, arms_are_complete) = look_at_arms(&loader, config, &Sent::default());
+    problems.extend(of_arms.iter().map(|failure| {
+        let hint = failure.advice().map(str::to_owned);
+        (odd_one(format!("`experiment`: {}", failure.message())), hint)
+    }));
+    Ok((problems, is_complete && arms_are_complete))
+}
+
+/// The problem of a failure that keeps a gateway from starting.
+fn refusal(failure: &Failure) -> Hinted {
+    (grave(failure.message()), failure.advice().map(str::to_owned))
 }
 
 fn odd_one(what: String) -> Problem {

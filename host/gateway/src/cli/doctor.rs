@@ -10,25 +10,24 @@ use std::{
 use clap::Args;
 use pmk_core::Language;
 use pmk_models::{Environment, ModelSpec, Provider};
-use pmk_policy::Stack;
-use pmk_system::{child::supervisor, error::Failure};
+use pmk_system::{child::supervisor, clock, error::Failure};
 use serde_json::json;
 
 use super::{
     config::of_the_model,
     context::{Context, has_password},
-    layers::{LayerArguments, sent_arms, try_arms},
+    layers::{LayerArguments, look_at_arms, sent_arms},
     marks::{self, BAD, LEFT_OUT, ODD, WELL},
     model_choice::{Chosen, key_in_file, open_model},
     mra,
     output::{print, print_json},
     service,
-    tokens::{Token, Tokens, no_tokens, slack_config},
+    tokens::{Token, Tokens, is_dry_run, no_tokens, slack_config},
 };
 use crate::{
     config::{self, Config, Secret},
     diagnostics::doctor::{
-        self, Access, Answering, CLAUDE_PATIENCE, Finding, Getting, PATIENCE, Part, Parts, State, Subject,
+        self, Access, Answering, CLAUDE_PATIENCE, Finding, Getting, Loaded, PATIENCE, Part, Parts, State, Subject,
     },
     messages::{Messages, terminal},
     policies::Loader,
@@ -73,7 +72,7 @@ pub(super) fn subject(context: &Context, layers: LayerArguments, model: Option<S
     let home = &context.home;
     let config = config::check_kept(home).and_then(|()| Config::examine(home)).map(|(config, mut problems)| {
         if model.is_none() {
-            problems.extend(config.as_ref().and_then(of_the_model));
+            problems.extend(config.as_ref().and_then(of_the_model).map(|(problem, _)| problem));
         }
         (config, problems)
     });
@@ -109,7 +108,7 @@ fn parts(
     Parts {
         slack: passed.or(&passed.to_slack, move || access(&slack)),
         model: passed.or(&passed.to_model, answers),
-        policies: passed.or(sent, move || decide(&layers.loader(&home)?, &deciding, &place)),
+        policies: passed.or(sent, move || Ok(decide(&layers.loader(&home)?, &deciding, &place))),
         mra: mra::config(&config),
     }
 }
@@ -186,6 +185,8 @@ pub(super) fn examine(subject: Subject, messages: Messages) -> Result<Vec<Findin
 }
 
 fn access(config: &Config) -> Result<Access, Failure> {
+    // A start refuses a wrong value even if it does not use Slack.
+    is_dry_run()?;
     let Some((app, bot)) = Tokens::of(&config.slack).pair()? else {
         // A start without a terminal refuses this.
         return if config.names_slack { Err(no_tokens()) } else { Ok(Access::None) };
@@ -206,14 +207,13 @@ fn answers(named: Option<&str>, mut environment: Environment, config: &Config) -
 
 /// Loads the layers of a start; the arms of an experiment are only test-loaded. If the store cannot be asked which of
 /// them other hosts have sent, which is reported as its fault, the arms are not tried.
-fn decide(loader: &Loader, config: &Config, place: &LazyPlace) -> Result<(Stack, Vec<String>), Failure> {
-    let loaded = loader.look(&config.policy)?;
-    let Some(experiment) = &config.experiment else { return Ok(loaded) };
+fn decide(loader: &Loader, config: &Config, place: &LazyPlace) -> Loaded {
+    let serving = loader.look_at_all(&config.policy);
+    let Some(experiment) = &config.experiment else { return Loaded { serving, arms: vec![], is_on: false } };
     let place = LazyLock::force(place).clone();
-    if let Ok(sent) = place.and_then(|place| sent_arms(Some(experiment), place)) {
-        try_arms(loader, config, &sent)?;
-    }
-    Ok(loaded)
+    let sent = place.and_then(|place| sent_arms(Some(experiment), place));
+    let arms = sent.map(|sent| look_at_arms(loader, config, &sent).0).unwrap_or_default();
+    Loaded { serving, arms, is_on: experiment.is_on(clock::now_ms()) }
 }
 
 /// Whether nothing is broken.

@@ -1,7 +1,10 @@
 //! `escalation list|add|remove|import`: the contacts who answer what neither documents nor code can, and the threads
 //! that are waiting for them (specification 003 §7, §8).
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use clap::{Args, Subcommand};
 use pmk_core::FrontName;
@@ -18,7 +21,7 @@ use crate::{
     escalation::{self, Marker, Pools},
     ledger::Ledger,
     operator::admin::{Actor, Change},
-    store::{Store, StoreError},
+    store::Store,
 };
 
 #[derive(Debug, Subcommand)]
@@ -106,11 +109,8 @@ fn row(marker: &Marker) -> Vec<String> {
 
 /// Returns the threads that are waiting; none if nothing was ever stored.
 fn pending(context: &Context) -> Result<Vec<Marker>, Failure> {
-    match Store::open_existing(context.place()?) {
-        Ok(store) => block_on(async { Ok(store.escalations().await?) }),
-        Err(StoreError::Missing { .. }) => Ok(vec![]),
-        Err(error) => Err(error.into()),
-    }
+    let Some(store) = Store::open_if_any(context.place()?)? else { return Ok(vec![]) };
+    block_on(async { Ok(store.escalations().await?) })
 }
 
 impl Cancel {
@@ -133,10 +133,7 @@ impl Cancel {
                 .hint("`pmk-host escalation list` shows the waiting threads; one whose answer is just arriving cannot be cancelled")
         };
         let (channel, thread_ts) = self.key.split_once(':').ok_or_else(missing)?;
-        let store = match Store::open_existing(context.place()?) {
-            Err(StoreError::Missing { .. }) => return Err(missing()),
-            store => store?,
-        };
+        let store = Store::open_if_any(context.place()?)?.ok_or_else(missing)?;
         let actor = Actor::of_process().to_string();
         let cancelled =
             block_on(async { Ok(store.cancel_escalation(channel, thread_ts, &actor, clock::now_ms()).await?) })?;
@@ -157,32 +154,45 @@ impl Import {
             Some(folder) => folder,
             None => home::gateway_dir(&context.home).join("slack").join("escalations"),
         };
-        let (markers, problems) = escalation::import(&folder);
-        for problem in &problems {
-            context.warn(&problem.to_string());
-        }
-        let found = markers.len();
-        let imported = block_on(async {
-            if markers.is_empty() {
-                return Ok(0);
-            }
-            let store = Store::open(context.place()?)?;
-            let mut imported = 0;
-            for marker in &markers {
-                imported += usize::from(store.import_escalation(FrontName::Slack, marker).await?);
-            }
-            Ok(imported)
-        });
-        let imported = record(context, "escalation.import", &[&folder.display().to_string()], imported)?;
-        if context.json {
-            return print_json(&json!({"found": found, "imported": imported, "unreadable": problems.len()}));
-        }
-        context.say(&match found {
-            0 => format!("no threads are waiting for an answer in `{}`", folder.display()),
-            _ => format!("{imported} of {found} waiting threads taken over from `{}`", folder.display()),
-        });
-        Ok(())
+        let imported = import(context, &folder);
+        record(context, "escalation.import", &[&folder.display().to_string()], imported)
     }
+}
+
+/// Takes over the threads of a folder and prints what came of it.
+///
+/// # Errors
+/// The store cannot be written, or some of the threads cannot be read; the others are taken over.
+fn import(context: &Context, folder: &Path) -> Result<(), Failure> {
+    let (markers, problems) = escalation::import(folder);
+    for problem in &problems {
+        context.warn(&problem.to_string());
+    }
+    let (found, unreadable) = (markers.len(), problems.len());
+    let imported = block_on(async {
+        if markers.is_empty() {
+            return Ok(0);
+        }
+        let store = Store::open(context.place()?)?;
+        let mut imported = 0;
+        for marker in &markers {
+            imported += usize::from(store.import_escalation(FrontName::Slack, marker).await?);
+        }
+        Ok(imported)
+    })?;
+    if context.json {
+        print_json(&json!({"found": found, "imported": imported, "unreadable": unreadable}))?;
+    } else if found > 0 {
+        context.say(&format!("{imported} of {found} waiting threads taken over from `{}`", folder.display()));
+    } else if unreadable == 0 {
+        context.say(&format!("no threads are waiting for an answer in `{}`", folder.display()));
+    }
+    if unreadable == 0 {
+        return Ok(());
+    }
+    let all = found + unreadable;
+    Err(Failure::new(format!("{unreadable} of {all} waiting threads not taken over"))
+        .hint("the warnings say which files cannot be read; correct or remove them, then import again"))
 }
 
 impl Contact {

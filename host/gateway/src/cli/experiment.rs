@@ -28,11 +28,12 @@ use crate::{
         Loader, Named, Origin, Overridden, Source, StartLook, StartRefusal,
         experiment::{
             arms::{Arms, Load, Sent},
+            live::has_run,
             shared_arms::Shared,
         },
         identities, names, to_send,
     },
-    store::{Place, SentArm, SentLayer, Store, StoreError},
+    store::{Place, SentArm, SentLayer, Store},
 };
 
 mod status;
@@ -228,18 +229,9 @@ pub(super) fn arms(context: &Context, base: &PolicyConfig, file: &Path) -> Resul
 
 /// Refuses the name of an experiment that has already run: the results under a name must stay its own.
 fn refuse_known(context: &Context, name: &str) -> Result<(), Failure> {
-    let known = match Store::open_existing(context.place()?) {
-        Ok(store) => block_on(async { Ok(store.is_known_experiment(name).await?) })?,
-        Err(StoreError::Missing { .. }) => false,
-        Err(error) => return Err(error.into()),
-    };
-    match known {
-        false => Ok(()),
-        true => Err(Failure::new(format!("an experiment `{name}` has already run")).hint(
-            "give this one another `name`; `experiment status` still shows the results of the old one. To change \
-                 only weights, edit `experiment` in gateway.json while the experiment runs",
-        )),
-    }
+    let Some(store) = Store::open_if_any(context.place()?)? else { return Ok(()) };
+    let is_known = block_on(async { Ok(store.is_known_experiment(name).await?) })?;
+    if is_known { Err(has_run(name)) } else { Ok(()) }
 }
 
 /// Warns about an experiment from which nothing can be learnt.
@@ -324,14 +316,9 @@ impl Promote {
             return Ok(());
         }
         let here: Vec<SentLayer> = to_send(loaded).into_iter().map(|(layer, _)| layer).collect();
-        let sent = match Store::open_existing(place.clone()) {
-            Ok(store) => {
-                let shared = Shared { store: &store, home: &place.home, config: experiment };
-                block_on(async { Ok(shared.sent().await?) })?
-            }
-            Err(StoreError::Missing { .. }) => vec![],
-            Err(error) => return Err(error.into()),
-        };
+        let Some(store) = Store::open_if_any(place.clone())? else { return Ok(()) };
+        let shared = Shared { store: &store, home: &place.home, config: experiment };
+        let sent = block_on(async { Ok(shared.sent().await?) })?;
         match sent.into_iter().find(|sent| sent.name == self.arm && sent.layers != here) {
             None => Ok(()),
             Some(SentArm { host, .. }) => Err(Failure::new(format!(
@@ -365,12 +352,11 @@ impl Promote {
     /// Returns what speaks against the arm: that the guard rail had stopped it, or that it has never decided.
     fn doubt(&self, place: &Place, experiment: &ExperimentConfig) -> Result<Option<String>, Failure> {
         let name = &experiment.name;
-        let (mut stopped, conversations) = match Store::open_existing(place.clone()) {
-            Ok(store) => block_on(async {
+        let (mut stopped, conversations) = match Store::open_if_any(place.clone())? {
+            Some(store) => block_on(async {
                 Ok((store.stopped_arms(name).await?, store.arm_conversations(name, i64::MIN).await?))
             })?,
-            Err(StoreError::Missing { .. }) => Default::default(),
-            Err(error) => return Err(error.into()),
+            None => Default::default(),
         };
         let has_decided = conversations.iter().any(|it| it.arm == self.arm && it.turns > 0);
         Ok(match stopped.remove(&self.arm) {

@@ -11,7 +11,7 @@ use pmk_system::home;
 use unic_langid::LanguageIdentifier;
 
 use super::Arguments;
-use crate::{config::Config, embedded, language};
+use crate::{config, embedded, language};
 
 const CHINESE: &str = include_str!("../messages/help/zh-TW.ftl");
 
@@ -57,8 +57,8 @@ fn naming(command: Command, policies: &str) -> Command {
     if is_named { command.after_help(policies.to_owned()) } else { command }
 }
 
-/// Determines the language of the home that the arguments name, before they are parsed. If its gateway.json cannot be
-/// read, the language is that of the environment.
+/// Determines the language of the home that the arguments name, before they are parsed. If its gateway.json does not
+/// tell, because it is not JSON for example, the language is that of the environment.
 pub(super) fn language(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Language {
     let mut arguments = arguments.into_iter();
     let mut named: Option<PathBuf> = None;
@@ -69,8 +69,8 @@ pub(super) fn language(arguments: impl IntoIterator<Item = std::ffi::OsString>) 
             None => {}
         }
     }
-    let config = home::resolve(named.as_deref()).ok().and_then(|home| Config::load(&home).ok());
-    config.map_or_else(language::of_environment, |(config, _)| config.language)
+    let of_home = home::resolve(named.as_deref()).and_then(|home| config::language(&home));
+    of_home.unwrap_or_else(|_| language::of_environment())
 }
 
 /// Texts by the name of their command and argument.
@@ -259,6 +259,18 @@ mod tests {
         let home = home.path().display().to_string();
         for arguments in [vec!["--home".to_owned(), home.clone()], vec!["run".to_owned(), format!("--home={home}")]] {
             assert_eq!(language(arguments.iter().map(Into::into)), Language::TraditionalChinese, "{arguments:?}");
+        }
+    }
+
+    /// Regression: every command spoke another language, that of the environment.
+    #[test]
+    fn one_wrong_key_elsewhere_in_the_file_changed_the_language() {
+        let home = tempfile::tempdir().expect("a folder");
+        let arguments = ["--home".to_owned(), home.path().display().to_string()];
+        for (tag, wrong) in [("zh-TW", r#""historyTurns":"x""#), ("zh-TW", r#""policy":7"#), ("en", r#""queue":[]"#)] {
+            let file = format!(r#"{{"version":1,"language":"{tag}",{wrong}}}"#);
+            std::fs::write(home.path().join("gateway.json"), &file).expect("a file");
+            assert_eq!(language(arguments.iter().map(Into::into)).tag(), tag, "{file}");
         }
     }
 }

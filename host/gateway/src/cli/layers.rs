@@ -1,9 +1,6 @@
 //! The policy options of the command line.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use pmk_policy::{SetOverride, Stack};
@@ -14,13 +11,10 @@ use crate::{
     config::{Config, ExperimentConfig, PolicyConfig},
     embedded,
     policies::{
-        Loader, Named,
-        experiment::{
-            arms::{Arms, Load, Sent},
-            shared_arms::Shared,
-        },
+        Loader, Named, Origin,
+        experiment::{arms::Sent, shared_arms::Shared},
     },
-    store::{Place, Store, StoreError},
+    store::{Place, Store},
 };
 
 #[derive(Debug, Default, Args)]
@@ -64,16 +58,33 @@ impl LayerArguments {
     }
 }
 
-/// Checks that the arms of the configured experiment load, as they would in a running gateway to which other hosts have
-/// sent these arms.
-///
-/// # Errors
-/// What is wrong with an arm; the error names the arm.
-pub(super) fn try_arms(loader: &Loader, config: &Config, sent: &Sent) -> Result<(), Failure> {
-    let loader = loader.clone();
-    let load: Load = Arc::new(move |policy, origin| loader.arm(policy, origin));
-    let experiment = config.experiment.as_ref();
-    experiment.map_or(Ok(()), |experiment| Arms::load(experiment, &config.policy, &load, sent).map(drop))
+/// Returns everything that keeps arms of the configured experiment from taking part in a gateway to which other hosts
+/// have sent these arms; each failure names its arm. Also returns whether everything was checked: which settings are for
+/// other policies can only be told of an arm that loads.
+pub(super) fn look_at_arms(loader: &Loader, config: &Config, sent: &Sent) -> (Vec<Failure>, bool) {
+    let (mut failures, mut is_complete) = (vec![], true);
+    for arm in config.experiment.iter().flat_map(|experiment| &experiment.arms) {
+        let Some(policy) = &arm.policy else { continue };
+        let policy = policy.over(&config.policy);
+        let looked = match sent.get(&arm.name) {
+            Some(components) => match loader.arm(&policy, Origin::Host(components)) {
+                Ok(_) => Ok(vec![]),
+                Err(failure) => Err(vec![failure]),
+            },
+            None => loader.look_at_arm(&policy),
+        };
+        is_complete &= looked.is_ok();
+        let (Ok(found) | Err(found)) = looked;
+        failures.extend(found.into_iter().map(|failure| {
+            let (what, hint) = failure.into_parts();
+            let of_arm = Failure::new(format!("arm `{}`: {what}", arm.name));
+            match hint {
+                Some(hint) => of_arm.hint(hint),
+                None => of_arm,
+            }
+        }));
+    }
+    (failures, is_complete)
 }
 
 /// Returns the arms that a host of the database has sent, if there is a database: they take precedence over the files
@@ -84,11 +95,6 @@ pub(super) fn try_arms(loader: &Loader, config: &Config, sent: &Sent) -> Result<
 pub(super) fn sent_arms(experiment: Option<&ExperimentConfig>, place: Place) -> Result<Sent, Failure> {
     let (Some(experiment), true) = (experiment, place.database.is_some()) else { return Ok(Sent::default()) };
     let home = place.home.clone();
-    block_on(async {
-        match Store::open_existing(place) {
-            Ok(store) => Ok(Shared { store: &store, home: &home, config: experiment }.to_load().await?),
-            Err(StoreError::Missing { .. }) => Ok(Sent::default()),
-            Err(error) => Err(error.into()),
-        }
-    })
+    let Some(store) = Store::open_if_any(place)? else { return Ok(Sent::default()) };
+    block_on(async { Ok(Shared { store: &store, home: &home, config: experiment }.to_load().await?) })
 }

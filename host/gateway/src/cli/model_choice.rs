@@ -18,8 +18,10 @@ const MODEL_WITHOUT_CONFIG: &str = "sim";
 
 /// The chosen model.
 pub(super) enum Chosen {
-    /// Named by the command line or gateway.json.
+    /// Named by the command line.
     Named(String),
+    /// Named by gateway.json.
+    OfFile(String),
     /// The gateway is set up, but no model is named.
     Usual,
     /// Nothing is set up.
@@ -29,20 +31,36 @@ pub(super) enum Chosen {
 impl Chosen {
     /// Chooses the model; the command line takes precedence over the file.
     pub(super) fn of(named: Option<&str>, config: &Config) -> Chosen {
-        match named.or(config.model.as_deref()) {
-            Some(named) => Chosen::Named(named.to_owned()),
-            None if config.exists && (config.is_set_up() || Tokens::of(&config.slack).are_any()) => Chosen::Usual,
-            None => Chosen::StandIn,
+        match (named, &config.model) {
+            (Some(named), _) => Chosen::Named(named.to_owned()),
+            (None, Some(model)) => Chosen::OfFile(model.clone()),
+            (None, None) if config.exists && (config.is_set_up() || Tokens::of(&config.slack).are_any()) => {
+                Chosen::Usual
+            }
+            (None, None) => Chosen::StandIn,
         }
     }
 
     /// `PROVIDER[:NAME]`.
     pub(super) fn name(&self) -> &str {
         match self {
-            Chosen::Named(name) => name,
+            Chosen::Named(name) | Chosen::OfFile(name) => name,
             Chosen::Usual => DEFAULT_MODEL,
             Chosen::StandIn => MODEL_WITHOUT_CONFIG,
         }
+    }
+
+    /// Parses the name.
+    ///
+    /// # Errors
+    /// It is not the name of a model; the error says where it is written.
+    fn spec(&self) -> Result<ModelSpec, Failure> {
+        self.name().parse::<ModelSpec>().map_err(|error| {
+            let failure = Failure::from(error);
+            let Chosen::OfFile(_) = self else { return failure };
+            let (what, hint) = failure.into_parts();
+            Failure::new(format!("gateway.json: `model`: {what}")).hint(hint.unwrap_or_default())
+        })
     }
 
     /// Returns the notice for the operator, if there is one.
@@ -76,7 +94,7 @@ pub(super) fn open_model(
     environment.idle_timeout = Some(within(environment.idle_timeout, config.limits.model_idle_seconds));
     environment.call_timeout = Some(within(environment.call_timeout, config.limits.model_total_seconds));
     let opened = (|| -> Result<Arc<dyn Model>, Failure> {
-        let spec = chosen.name().parse::<ModelSpec>()?.with_window(window);
+        let spec = chosen.spec()?.with_window(window);
         // Key and address in the file belong to one provider only.
         if spec.provider == config.whose() {
             let in_file = key_in_file(chosen, &environment, config);
@@ -97,6 +115,6 @@ pub(super) fn open_model(
             Failure::new(format!("gateway.json does not set `model`, and the default cannot be used: {error}"))
                 .hint("add `\"model\": \"anthropic-api\"` to gateway.json, or use `--model`")
         }
-        Chosen::Named(_) | Chosen::StandIn => error,
+        Chosen::Named(_) | Chosen::OfFile(_) | Chosen::StandIn => error,
     })
 }

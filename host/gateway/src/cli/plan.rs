@@ -19,7 +19,6 @@ use super::{
 };
 use crate::{
     calibration::TokenBudget,
-    config::Config,
     evaluation::authoring::recorded::{Recorded, phase},
     preambles::Preamble,
     store::transfer::full,
@@ -81,10 +80,7 @@ impl PlanCommand {
 
     pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
         logging::start(true, context.json, context.language);
-        let (config, warnings) = Config::load_for_command(&context.home)?;
-        for warning in warnings {
-            tracing::warn!("{warning}");
-        }
+        let config = context.config()?;
         if full::is_full(&self.history) {
             return Err(Failure::new(format!("`{}` can contain many conversations", self.history.display()))
                 .hint("export the one to plan for with `pmk-host sessions export KEY --format pmk --to FILE.json`"));

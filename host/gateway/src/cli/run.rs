@@ -37,7 +37,7 @@ use crate::{
     gateway::Gateway,
     ledger::Ledger,
     messages::{Messages, Notice},
-    policies::{self, Swapper},
+    policies::{self, Loader, Swapper},
     presence::{
         Presence,
         health_check::HealthCheck,
@@ -99,12 +99,16 @@ enum Connection {
 
 impl Connection {
     /// Fetches the tokens.
-    fn with_tokens(self) -> Result<Connection, Failure> {
-        let known = |token: Token| Ok::<_, Failure>(Token::Known(token.resolve()?));
-        Ok(match self {
-            Connection::Slack { app, bot } => Connection::Slack { app: known(app)?, bot: known(bot)? },
-            other => other,
-        })
+    fn with_tokens(self, home: &Path) -> Result<Connection, Failure> {
+        let (app, bot) = match self {
+            Connection::Slack { app, bot } => (app, bot),
+            other => return Ok(other),
+        };
+        match (app.resolve(), bot.resolve()) {
+            (Ok(app), Ok(bot)) => Ok(Connection::Slack { app: Token::Known(app), bot: Token::Known(bot) }),
+            (Err(failure), Ok(_)) | (Ok(_), Err(failure)) => Err(failure),
+            (Err(failure), Err(_)) => Err(one_of(failure, 1, &home::command(home, "doctor --offline"))),
+        }
     }
 }
 
@@ -131,7 +135,7 @@ impl Run {
         // Fetching a token may run a command that takes long or prompts somebody. By now other processes see that this
         // home is taken, and can stop the gateway.
         supervisor::enable();
-        let connection = connection.with_tokens()?;
+        let connection = connection.with_tokens(&context.home)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
@@ -171,7 +175,8 @@ impl Run {
         let manager = Arc::new(Manager::of_environment(Arc::clone(&vitals), Messages::new(config.language)));
         let probes = probes::start(config.health.listen, &vitals).await?;
         let loader = self.layers.loader(&context.home)?.speaking(config.language);
-        let stack = loader.start(&config.policy)?;
+        let stack =
+            loader.start(&config.policy).map_err(|first| self.refused(first, &loader, &config, &context.home))?;
         let chosen = Chosen::of(self.model.as_deref(), &config);
         let model = open_model(&chosen, self.window, Environment::of_process(&context.home), &config)?;
         notes.extend(chosen.notice());
@@ -225,7 +230,7 @@ impl Run {
             calibration: Calibration::new(learnt.fit, learnt.bounds),
             takes_tools,
             prompts,
-            mra: parts::mra(&config),
+            mra: parts::mra(&context.home, &config),
             seeder: parts::seeder(&config),
             load: Arc::new(move |policy, origin| arms.arm(policy, origin)),
             config,
@@ -252,6 +257,21 @@ impl Run {
             _taken: taken,
             _probes: probes,
         }))
+    }
+
+    /// The failure of policies that do not load, of which the command names all: `config check` does not know those of
+    /// the command line.
+    fn refused(&self, first: Failure, loader: &Loader, config: &Config, home: &Path) -> Failure {
+        let more = loader.all_refusals(&config.policy, first.clone()).len().saturating_sub(1);
+        let options = self.layers.words();
+        let command = match options.is_empty() {
+            true => home::command(home, "config check"),
+            false => {
+                let words = ["doctor", "--offline"].into_iter().chain(options.iter().map(String::as_str));
+                home::command(home, &shlex::try_join(words).unwrap_or_default())
+            }
+        };
+        one_of(first, more, &command)
     }
 
     /// Chooses Slack if it was requested or its tokens are set, otherwise the console. If gateway.json has Slack
@@ -327,6 +347,14 @@ impl Run {
             other => Failure::new(other),
         })
     }
+}
+
+/// A failure that is one of several; the command names all of them.
+fn one_of(failure: Failure, more: usize, command: &str) -> Failure {
+    if more == 0 {
+        return failure;
+    }
+    Failure::new(format!("{} (and {more} more)", failure.message())).hint(format!("`{command}` lists all problems"))
 }
 
 /// A gateway that can run.

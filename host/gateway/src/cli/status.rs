@@ -5,7 +5,7 @@ use std::{fmt::Write, process::ExitCode, time::Duration};
 use clap::Args;
 use jiff::Timestamp;
 use pmk_policy::Identity;
-use pmk_system::error::Failure;
+use pmk_system::{error::Failure, home};
 use serde_json::{Value, json};
 
 use super::{
@@ -19,7 +19,7 @@ use crate::{
     ledger::LedgerBacklog,
     messages::{Messages, terminal},
     presence::health::{Level, RefusedExperiment, Report},
-    store::{Host, HostPolicies, HostState, Place, Store, StoreError},
+    store::{Host, HostPolicies, HostState, Place, Store},
 };
 
 /// The exit code if no gateway is running, as in service scripts.
@@ -78,7 +78,7 @@ impl StatusCommand {
 fn config_hint(context: &Context, messages: &Messages) -> String {
     let lost = config::check_kept(&context.home).err();
     let hint = lost.as_ref().and_then(Failure::advice).map(|hint| context.translated(hint).into_owned());
-    hint.unwrap_or_else(|| messages.status_config_hint())
+    hint.unwrap_or_else(|| messages.status_config_hint(&home::command(&context.home, "config check")))
 }
 
 /// Everything that is shown.
@@ -98,9 +98,9 @@ impl Shared {
     /// Returns `None` if the store is a file.
     fn of(place: Place) -> Option<Shared> {
         let name = place.database.as_ref()?.name().to_owned();
-        let hosts = match Store::open_existing(place) {
-            Ok(store) => block_on(async { Ok(store.hosts().await?) }),
-            Err(StoreError::Missing { .. }) => Ok(vec![]),
+        let hosts = match Store::open_if_any(place) {
+            Ok(Some(store)) => block_on(async { Ok(store.hosts().await?) }),
+            Ok(None) => Ok(vec![]),
             Err(error) => Err(error.into()),
         };
         Some(Shared { name, hosts })

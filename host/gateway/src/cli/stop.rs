@@ -20,16 +20,19 @@ use rustix::{
 use serde_json::json;
 
 use super::{
-    arguments::number,
+    arguments::between,
     context::{Context, block_on},
     output::{print, print_json},
 };
 use crate::{control, stderr::Spinner};
 
+/// The longest wait, in seconds: a day. The time of the end must be one that a clock can show.
+const MOST_SECONDS: u64 = 86_400;
+
 #[derive(Debug, Args)]
 pub(super) struct StopCommand {
     /// How many seconds to wait; running turns have 30 to finish
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = number::<u64>)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = between::<u64>(0, MOST_SECONDS))]
     timeout: u64,
 }
 

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, str::FromStr};
 
 use serde_json::{Map, Value};
 
+use super::shape::joined;
 use crate::{
     access::audience::{Audience, Audiences},
     escalation::Pools,
@@ -13,7 +14,8 @@ use crate::{
 
 /// Reads `audience`: the default, and the exceptions.
 pub(super) fn audiences(root: &Map<String, Value>, warnings: &mut Vec<String>) -> Audiences {
-    let Some(part) = object(root, "audience", warnings) else { return Audiences::default() };
+    let Some(part) = object(root, "", "audience", warnings) else { return Audiences::default() };
+    let [users, channels] = ["users", "channels"].map(|key| object(part, "audience", key, warnings));
     let mut audience = |at: String, whose: Result<(), BadId>, value: &Value| {
         let read = whose.map_err(|error| error.to_string());
         let read = read.and_then(|()| value.as_str().ok_or_else(|| "it is not a string".to_owned()));
@@ -21,21 +23,21 @@ pub(super) fn audiences(root: &Map<String, Value>, warnings: &mut Vec<String>) -
         read.inspect_err(|why| warnings.push(format!("`{at}` is ignored: {why}"))).ok()
     };
     let default = part.get("default").and_then(|value| audience("audience.default".into(), Ok(()), value));
-    let mut all = |key: &str, check: fn(&str) -> Result<(), BadId>| -> BTreeMap<String, Audience> {
-        let entries = part.get(key).and_then(Value::as_object).into_iter().flatten();
+    let mut all = |key: &str, entries: Option<&Map<String, Value>>, check: fn(&str) -> Result<(), BadId>| {
         let entry = |(id, value): (&String, &Value)| {
             Some((id.clone(), audience(format!("audience.{key}.{id}"), check(id), value)?))
         };
-        entries.filter_map(entry).collect()
+        entries.into_iter().flatten().filter_map(entry).collect::<BTreeMap<String, Audience>>()
     };
-    let users = all("users", |id: &str| Id::user(id).map(drop));
-    let channels = all("channels", |id: &str| Id::channel(id).map(drop));
+    let users = all("users", users, |id: &str| Id::user(id).map(drop));
+    let channels = all("channels", channels, |id: &str| Id::channel(id).map(drop));
     Audiences { default, users, channels }
 }
 
 /// Reads `escalation`: the contacts.
 pub(super) fn pools(root: &Map<String, Value>, warnings: &mut Vec<String>) -> Pools {
-    let Some(part) = object(root, "escalation", warnings) else { return Pools::default() };
+    let Some(part) = object(root, "", "escalation", warnings) else { return Pools::default() };
+    let repos = object(part, "escalation", "repos", warnings);
     let mut ids = |at: &str, value: &Value| -> Vec<String> {
         let Some(items) = value.as_array() else {
             warnings.push(format!("`{at}` is not a list of user ids; it is ignored"));
@@ -48,17 +50,23 @@ pub(super) fn pools(root: &Map<String, Value>, warnings: &mut Vec<String>) -> Po
         kept
     };
     let default = part.get("default").map(|value| ids("escalation.default", value)).unwrap_or_default();
-    let repos = part.get("repos").and_then(Value::as_object).into_iter().flatten();
+    let repos = repos.into_iter().flatten();
     let repos = repos.map(|(repo, value)| (repo.clone(), ids(&format!("escalation.repos.{repo}"), value))).collect();
     Pools { default, repos }
 }
 
-fn object<'a>(root: &'a Map<String, Value>, key: &str, warnings: &mut Vec<String>) -> Option<&'a Map<String, Value>> {
-    match root.get(key) {
+/// Returns the object at this key of the object at this path, which is empty for the file itself.
+fn object<'a>(
+    of: &'a Map<String, Value>,
+    at: &str,
+    key: &str,
+    warnings: &mut Vec<String>,
+) -> Option<&'a Map<String, Value>> {
+    match of.get(key) {
         None | Some(Value::Null) => None,
         Some(Value::Object(part)) => Some(part),
         Some(_) => {
-            warnings.push(format!("`{key}` is not an object; it is ignored"));
+            warnings.push(format!("`{}` is not an object; it is ignored", joined(at, key)));
             None
         }
     }
@@ -123,5 +131,26 @@ mod tests {
         assert_eq!(audiences(&root, &mut warnings), Audiences::default());
         assert_eq!(pools(&root, &mut warnings), Pools::default());
         assert_eq!(warnings.len(), 2);
+    }
+
+    /// Regression: these were dropped without a word, and the check called the file valid.
+    #[test]
+    fn another_shape_within_an_audience_or_the_contacts_was_dropped_in_silence() {
+        let mut warnings = vec![];
+        let root = root(json!({
+            "audience": {"default": "pm", "users": ["U1"], "channels": "C1"},
+            "escalation": {"default": ["U7"], "repos": ["erp"]},
+        }));
+        assert_eq!(audiences(&root, &mut warnings).pick("U1", Some("C1")), Audience::Pm);
+        assert_eq!(pools(&root, &mut warnings).contacts(Some("erp"), |_| true), ["U7"]);
+        let told = ["audience.users", "audience.channels", "escalation.repos"]
+            .map(|at| format!("`{at}` is not an object; it is ignored"));
+        assert_eq!(warnings, told);
+        warnings.clear();
+        let empty = json!({"audience": {"users": null, "channels": {}}, "escalation": {"repos": null}});
+        let root = empty.as_object().expect("an object");
+        assert_eq!(audiences(root, &mut warnings), Audiences::default());
+        assert_eq!(pools(root, &mut warnings), Pools::default());
+        assert_eq!(warnings, Vec::<String>::new());
     }
 }

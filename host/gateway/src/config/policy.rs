@@ -101,7 +101,7 @@ impl PolicyLimits {
             limit("fuelPerToken", &mut self.fuel_per_token, 0..=1_000_000, "Fuel that comes with each token."),
             limit("fuelMost", &mut self.fuel_most, 1_000_000..=100_000_000_000, "Fuel a decision has at most."),
             limit("wallMs", &mut self.wall_ms, 100..=600_000, "The wall clock, which only rescues."),
-            limit("memoryMiB", &mut self.memory_mib, 1..=4_096, "Memory of the component."),
+            limit("memoryMiB", &mut self.memory_mib, 2..=4_096, "Memory of the component."),
             limit("tableElements", &mut self.table_elements, 1_000..=limits::MOST_TABLE_ELEMENTS as u64, "Its tables."),
             limit(
                 "hostAllocationKiB",

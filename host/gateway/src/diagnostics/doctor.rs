@@ -1,8 +1,8 @@
 //! The doctor checks what a gateway needs, before or while it runs, and reports [`Finding`]s in a fixed order, with
 //! what to do about each. The checks that wait for others run concurrently, none for longer than [`PATIENCE`], except
 //! for `claude` ([`CLAUDE_PATIENCE`]). Nothing is changed; in the home, the doctor only tests whether files can be
-//! created. No token ever appears in a finding. Findings are in the language of the [`Messages`] passed in, except for
-//! errors, which are always English.
+//! created and opened. No token ever appears in a finding. Findings are in the language of the [`Messages`] passed in,
+//! except for errors, which are always English.
 
 use std::{
     path::{Path, PathBuf},
@@ -10,7 +10,6 @@ use std::{
     time::Duration,
 };
 
-use pmk_policy::Stack;
 use pmk_system::{error::Failure, threads::offload};
 use serde::Serialize;
 use tokio::time::timeout;
@@ -35,6 +34,7 @@ mod tls;
 mod workspace;
 
 pub use model::{Answering, CLAUDE_PATIENCE};
+pub use policies::Loaded;
 pub use slack::Access;
 
 /// How long one check may take.
@@ -97,7 +97,7 @@ pub struct Subject {
 pub struct Parts {
     pub slack: Part<Access>,
     pub model: Part<Answering>,
-    pub policies: Part<(Stack, Vec<String>)>,
+    pub policies: Part<Loaded>,
     pub mra: mra::Config,
 }
 
@@ -109,9 +109,10 @@ pub async fn examine(subject: Subject, messages: Arc<Messages>) -> Vec<Finding> 
         let (home, messages) = (home.clone(), Arc::clone(&messages));
         move || look_in(&home, place, config_is_bad, &messages)
     });
+    let listen = config.as_ref().ok().and_then(|(config, _)| config.as_ref()?.health.listen);
     let about_running = offload({
         let (home, messages) = (home.clone(), Arc::clone(&messages));
-        move || running::look(&home, &messages)
+        move || running::look(&home, listen, &messages)
     });
     let about_tls = offload({
         let messages = Arc::clone(&messages);
@@ -127,7 +128,7 @@ pub async fn examine(subject: Subject, messages: Arc<Messages>) -> Vec<Finding> 
     findings.push(store);
     findings.push(about_tls);
     findings.extend(about_parts);
-    findings.push(about_running);
+    findings.extend(about_running);
     findings
 }
 
@@ -158,7 +159,9 @@ async fn look_at(parts: Option<Parts>, offline: bool, messages: &Messages) -> Ve
     let mut findings = slack;
     let clock = clock::look(slack_clock, model_clock, findings.iter().chain([&model]), messages);
     findings.push(clock);
-    findings.extend([model, policies, workspace::look(&mra, messages)]);
+    findings.push(model);
+    findings.extend(policies);
+    findings.push(workspace::look(&mra, messages));
     findings
 }
 

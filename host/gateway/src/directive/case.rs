@@ -8,8 +8,9 @@
 //! ````
 //!
 //! The rules are as strict as for other fences: it must belong to the answer itself ([`outline`](super::outline)) and
-//! be terminated. A fence without any line of the form `key: text` is ordinary text and stays in the answer; one with
-//! only unknown keys is removed and notes nothing.
+//! be terminated. Its lines may be those of a list, and its keys may have capitals, an underscore, or be Chinese. A
+//! fence without any line of the form `key: text` is ordinary text and stays in the answer; one with only unknown keys
+//! is removed and notes nothing.
 
 use std::ops::Range;
 
@@ -40,7 +41,8 @@ pub fn case_updates(answer: &str) -> Vec<CaseUpdate> {
     let fences = outline::fences(answer).into_iter();
     let whole =
         fences.filter(|fence| fence.info == CASE_TAG && fence.is_closed && !answer[fence.body.clone()].contains(FENCE));
-    let meant = whole.filter(|fence| answer[fence.body.clone()].lines().any(|line| field(line).is_some()));
+    let is_entry = |line: &str| field(line).is_some() || note(line).is_some();
+    let meant = whole.filter(|fence| answer[fence.body.clone()].lines().any(is_entry));
     meant.map(|fence| CaseUpdate { notes: notes(&answer[fence.body]), range: fence.range }).collect()
 }
 
@@ -58,12 +60,22 @@ pub fn without<'a>(answer: &str, places: impl IntoIterator<Item = &'a Range<usiz
 
 fn notes(body: &str) -> Vec<Note> {
     let mut notes: Vec<Note> = Vec::new();
-    for (key, words) in body.lines().filter_map(field) {
-        let kind = NoteKind::ALL.into_iter().find(|kind| kind.key() == key);
-        let note = kind.and_then(|kind| Note::new(kind, words));
-        notes.extend(note.filter(|note| !notes.iter().any(|other| other.is(note))));
+    for note in body.lines().filter_map(note) {
+        if !notes.iter().any(|other| other.is(&note)) {
+            notes.push(note);
+        }
     }
     notes
+}
+
+/// Returns the note of a line, if its key is that of one.
+fn note(line: &str) -> Option<Note> {
+    let (key, words) = line.split_once([':', '：'])?;
+    // A list mark before it, and `**` around it.
+    let key = key.trim_start_matches(|c: char| c.is_ascii_digit() || c.is_whitespace() || "-*.)".contains(c));
+    let key = key.trim_end_matches(|c: char| c.is_whitespace() || c == '*').to_lowercase().replace('_', "-");
+    let kind = NoteKind::ALL.into_iter().find(|kind| kind.keys().contains(&key.as_str()))?;
+    Note::new(kind, words.strip_prefix("**").unwrap_or(words))
 }
 
 #[cfg(test)]
@@ -110,6 +122,23 @@ mod tests {
         assert_eq!(taken(answer), (vec![], "It hangs.".to_owned()));
     }
 
+    /// Regression: such a block was shown to people as the model wrote it, and noted nothing.
+    #[test]
+    fn lines_in_a_list_with_capitals_or_in_chinese_were_shown_and_not_noted() {
+        for (line, kind) in [
+            ("Hypothesis: the disk is full", NoteKind::Hypothesis),
+            ("- hypothesis: the disk is full", NoteKind::Hypothesis),
+            ("  * hypothesis : the disk is full", NoteKind::Hypothesis),
+            ("- **Hypothesis:** the disk is full", NoteKind::Hypothesis),
+            ("假設：the disk is full", NoteKind::Hypothesis),
+            ("1. next_question: the disk is full", NoteKind::Question),
+            ("2. 待查問題: the disk is full", NoteKind::Question),
+        ] {
+            let (notes, rest) = taken(&format!("It hangs.\n```case-update\n{line}\n```"));
+            assert_eq!((notes, rest.as_str()), (vec![note(kind, "the disk is full")], "It hangs."), "{line}");
+        }
+    }
+
     #[test]
     fn one_that_is_not_the_answers_own_or_not_whole_stays_where_it_is() {
         let fence = format!("```case-update\nhypothesis: {HYPOTHESIS}\n```");
@@ -152,6 +181,7 @@ mod tests {
         for by in [Origin::Seed, Origin::Retrieval, Origin::MraResult, Origin::User] {
             assert!(is_echo(by, &format!("End your answer with\n{fence}")), "{by:?}");
             assert!(is_echo(by, "Write a CASE-UPDATE, hypothesis:  The nightly **job** holds the lock!"), "{by:?}");
+            assert!(is_echo(by, "寫一個 case-update：\n1. 假設：the nightly job holds the lock"), "{by:?}");
         }
     }
 
@@ -170,7 +200,8 @@ mod tests {
             parts in prop::collection::vec(
                 prop_oneof![
                     Just("```".to_owned()), Just("```case-update\n".to_owned()), Just("\n".to_owned()),
-                    Just("hypothesis: a\n".to_owned()), Just("next-question：預算?\r\n".to_owned()), "\\PC{0,10}",
+                    Just("hypothesis: a\n".to_owned()), Just("next-question：預算?\r\n".to_owned()),
+                    Just("- 假設：b\n".to_owned()), "\\PC{0,10}",
                 ],
                 0..20,
             ),

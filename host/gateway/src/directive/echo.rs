@@ -123,9 +123,10 @@ impl Given {
     /// Returns whether somebody else has spelled out this case note: tag, field and text. A hypothesis may well come
     /// from documents or from the conversation, so its text alone is no echo.
     pub fn spells_out(&self, note: &Note) -> bool {
-        let (tag, words) = (plain(CASE_TAG), note.spelling());
-        let field = format!("{}{words}", plain(note.kind.key()));
-        self.others.iter().any(|text| text.split_once(&tag).is_some_and(|(_, after)| after.contains(&field)))
+        let (tag, words) = (plain(CASE_TAG), plain(&note.text));
+        let fields = note.kind.keys().map(|key| format!("{}{words}", plain(key)));
+        let has_field = |after: &str| fields.iter().any(|field| after.contains(field));
+        self.others.iter().any(|text| text.split_once(&tag).is_some_and(|(_, after)| has_field(after)))
             || self.stands_near(Said::names_case_update, &Pieces::of(&words))
     }
 

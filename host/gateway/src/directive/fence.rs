@@ -8,12 +8,12 @@
 //! ````
 //!
 //! pmk reads them with the expression `` ```TAG\n([\s\S]*?)``` `` and each line with `^([a-z-]+)\s*:\s*(.+)$`; the
-//! first value of a key wins, lines that begin with `#` and lines that do not match are skipped. Here the line of the
-//! tag may also end in blanks or a carriage return, a colon may be a full-width one, and a fence must belong to the
-//! answer itself: one in a list, a quote, another fence, a line of text or HTML is shown to somebody, not meant
-//! ([`outline`](super::outline)). pmk allows one directive per response, so of several the first complete one counts,
-//! whatever its kind. A person does not see what is carried out; what is not carried out is never dropped silently:
-//! the model is told, or the person sees it.
+//! first value of a key wins, lines that begin with `#` and lines that do not match are skipped. Here a question or a
+//! reason goes on in the lines below it, the line of the tag may also end in blanks or a carriage return, a colon may
+//! be a full-width one, and a fence must belong to the answer itself: one in a list, a quote, another fence, a line of
+//! text or HTML is shown to somebody, not meant ([`outline`](super::outline)). pmk allows one directive per response, so
+//! of several the first complete one counts, whatever its kind. A person does not see what is carried out; what is not
+//! carried out is never dropped silently: the model is told, or the person sees it.
 
 use std::ops::Range;
 
@@ -25,6 +25,9 @@ use super::{
 };
 
 pub(super) const FENCE: &str = "```";
+
+/// The keys of directives.
+const KEYS: [&str; 3] = ["repo", "question", "reason"];
 
 /// The parsed answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -113,15 +116,37 @@ pub fn write(directive: &Directive) -> String {
 }
 
 fn fields(kind: Kind, body: &str) -> Result<Directive, &'static str> {
+    let mut values: Vec<(&str, String)> = Vec::new();
+    for line in body.lines() {
+        if let Some((key, value)) = entry(line).filter(|(key, _)| KEYS.contains(key)) {
+            // In YAML, a text of several lines begins below such a sign.
+            values.push((
+                key,
+                if matches!(value.trim_end_matches(['-', '+']), "|" | ">") { String::new() } else { value.to_owned() },
+            ));
+        } else if let Some((key, value)) = values.last_mut()
+            && *key != "repo"
+            && !line.trim_start().starts_with('#')
+        {
+            value.push('\n');
+            value.push_str(line.trim_end());
+        }
+    }
     Directive::from_fields(kind, |wanted| {
-        body.lines().filter_map(field).find(|(key, _)| *key == wanted).map(|(_, value)| value.to_owned())
+        let value = values.iter().find(|(key, value)| *key == wanted && !value.trim().is_empty());
+        value.map(|(_, value)| value.clone())
     })
+}
+
+/// Returns key and value of a line, if it has a colon. Either may be empty.
+fn entry(line: &str) -> Option<(&str, &str)> {
+    let (key, value) = line.trim().split_once([':', '：'])?;
+    Some((key.trim_end(), value.trim()))
 }
 
 /// Returns key and value of a line, if it has them.
 pub(super) fn field(line: &str) -> Option<(&str, &str)> {
-    let (key, value) = line.trim().split_once([':', '：'])?;
-    let (key, value) = (key.trim_end(), value.trim());
+    let (key, value) = entry(line)?;
     let is_key = !key.is_empty() && key.chars().all(|c| c.is_ascii_lowercase() || c == '-');
     (is_key && !value.is_empty()).then_some((key, value))
 }
@@ -131,7 +156,7 @@ pub(super) fn field(line: &str) -> Option<(&str, &str)> {
 fn after_fields(body: &str) -> &str {
     let mut rest = body;
     while let Some(line) = rest.split_inclusive('\n').next() {
-        let is_field = field(line).is_some_and(|(key, _)| matches!(key, "repo" | "question" | "reason"));
+        let is_field = field(line).is_some_and(|(key, _)| KEYS.contains(&key));
         if !is_field && !line.trim().is_empty() && !line.trim_start().starts_with('#') {
             break;
         }
@@ -184,6 +209,23 @@ mod tests {
         let body = "# repo: x\nRepo: y\nrepo :  erp \nrepo: other\nprose\nquestion:\nquestion: a\nquestion: b\n";
         assert_eq!(parse(&format!("```mra-ask\n{body}```")).directive, Some(mra("erp", "a")));
         assert_eq!(parse("```mra-ask \r\nrepo: erp\r\nquestion: a\r\n```\r\n").directive, Some(mra("erp", "a")));
+    }
+
+    /// Regression: contacts and `mra` got the first line only.
+    #[test]
+    fn a_question_of_several_lines_was_cut_to_the_first() {
+        let question = "Which release has it:\n\n- 1.4, or\n  - https://erp/1.5: the fix";
+        let body = format!("repo: erp\nof sales\nquestion: {question}\n# a comment\nreason：nobody\nwrote it down\n");
+        let expected = Directive::Escalate {
+            repo: Some("erp".into()),
+            question: question.into(),
+            reason: Some("nobody\nwrote it down".into()),
+        };
+        assert_eq!(parse(&format!("```escalate\n{body}```")).directive, Some(expected));
+        for begun in ["", " ", " |", " |-", " >+"] {
+            let body = format!("question:{begun}\n  where is\n  the scope?\n\nrepo: erp\n");
+            assert_eq!(parse(&format!("```mra-ask\n{body}```")).directive, Some(mra("erp", "where is\n  the scope?")));
+        }
     }
 
     #[test]

@@ -4,7 +4,10 @@
 use pmk_core::{Applied, floor};
 use pmk_policy::{DecidedBy, PruneDecision, PruneInput};
 
-use super::{Exchange, Ports, compact, trial::Trial};
+use super::{
+    Exchange, Ports, compact,
+    trial::{self, Trial},
+};
 use crate::{calibration::TokenBudget, ledger::Event, store::StoreError};
 
 /// A plan that is carried out, and who made it.
@@ -111,10 +114,7 @@ fn token_budget(ports: &dyn Ports, exchange: &Exchange, wanted: u64) -> TokenBud
 
 /// Returns the event of a plan; none if it does not change the window.
 fn pruned(exchange: &Exchange, DecidedPlan { applied, decided_by }: &DecidedPlan) -> Vec<Event> {
-    let sha256 = match decided_by {
-        DecidedBy::Policy(identity) => Some(identity.sha256.clone()),
-        DecidedBy::Floor => None,
-    };
+    let sha256 = decided_by.identity().map(|identity| identity.sha256.clone());
     let event = || Event::ContextPruned {
         actor: exchange.asker.clone(),
         session: exchange.key.clone(),
@@ -151,9 +151,5 @@ pub(super) async fn carry_out(
     if !applied.edits_window() {
         return Ok(());
     }
-    match &mut exchange.trial {
-        Some(trial) => trial.edits.push((edit, told)),
-        None => ports.edit_window(exchange.session, edit, told).await?,
-    }
-    Ok(())
+    trial::edit_window(ports, exchange, edit, told).await
 }

@@ -21,7 +21,7 @@ pub(crate) struct Trial {
     window: Window,
     draft: Draft,
     /// The edits of the stored live window to make if the trial helps, with their ledger events.
-    pub edits: Vec<(WindowEdit, Vec<Event>)>,
+    edits: Vec<(WindowEdit, Vec<Event>)>,
     /// The requests that got no answer for which only their size is left as an explanation.
     suspect: Option<Suspect>,
     /// Whether a smaller request was sent at all.
@@ -36,6 +36,23 @@ pub(in crate::exchange) struct Suspect {
     first: u64,
     /// The size of the smallest request.
     smallest: u64,
+}
+
+/// Stores an edit of the live window with its ledger events; during a trial, keeps them aside.
+///
+/// # Errors
+/// Nothing was stored.
+pub(in crate::exchange) async fn edit_window(
+    ports: &dyn Ports,
+    exchange: &mut Exchange,
+    edit: WindowEdit,
+    told: Vec<Event>,
+) -> Result<(), StoreError> {
+    match &mut exchange.trial {
+        Some(trial) => trial.edits.push((edit, told)),
+        None => ports.edit_window(exchange.session, edit, told).await?,
+    }
+    Ok(())
 }
 
 impl Trial {

@@ -187,8 +187,8 @@ impl Handler {
                 let unnamed = || format!("{}:{user}:{}", message.ts, self.services.now_ms());
                 let name = event_id.clone().unwrap_or_else(unnamed);
                 let outcome = self.again(user, message, RegenerateTrigger::Reaction(name)).await?;
-                if outcome == RegenerateOutcome::NotTheirs {
-                    self.whisper_back(reaction, self.services.messages.not_theirs_again());
+                if let RegenerateOutcome::NotTheirs(place) = &outcome {
+                    self.whisper(user.clone(), place.clone(), self.services.messages.not_theirs_again());
                 }
                 Ok(outcome != RegenerateOutcome::Nothing)
             }

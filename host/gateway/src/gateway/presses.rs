@@ -228,8 +228,8 @@ impl PressInHand {
             }
             // The buttons are still there, for when the file is mended.
             (VerdictOutcome::Unreadable(text), _) => self.whisper(text),
-            (VerdictOutcome::NotTheirs, Choice::Again) => self.whisper(messages.not_theirs_again()),
-            (VerdictOutcome::NotTheirs, _) => self.whisper(messages.not_theirs()),
+            (VerdictOutcome::NotTheirs(_), Choice::Again) => self.whisper(messages.not_theirs_again()),
+            (VerdictOutcome::NotTheirs(_), _) => self.whisper(messages.not_theirs()),
             (VerdictOutcome::NotAwaited, Choice::Like | Choice::Dislike) => {
                 tracing::debug!(ts = self.press.message.ts, "a vote on a message that is not an answer");
             }
@@ -246,7 +246,7 @@ impl PressInHand {
         match self.handler.again(&press.user, &press.message, RegenerateTrigger::Button).await {
             Ok(RegenerateOutcome::Taken(_)) => Ok(VerdictOutcome::Shown(self.place(), messages.asked_once_more())),
             Ok(RegenerateOutcome::Before) => Ok(VerdictOutcome::Known(messages.asked_once_more())),
-            Ok(RegenerateOutcome::NotTheirs) => Ok(VerdictOutcome::NotTheirs),
+            Ok(RegenerateOutcome::NotTheirs(place)) => Ok(VerdictOutcome::NotTheirs(place)),
             Ok(RegenerateOutcome::Waits | RegenerateOutcome::Nothing) => Ok(VerdictOutcome::NotAwaited),
             Err(error) if error.is_passing() => Err(error),
             Err(error) => {

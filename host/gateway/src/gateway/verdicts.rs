@@ -34,10 +34,11 @@ const NAMES_IN_A_HOME: usize = 3;
 pub(super) enum VerdictOutcome {
     /// No verdict is awaited there, or no longer.
     NotAwaited,
-    /// The atom's file cannot be read, so that the verdict does not count yet; with the text that says what is wrong.
+    /// The atom's file cannot be read, or was copied, so that the verdict does not count yet; with the text that says
+    /// what is wrong.
     Unreadable(String),
-    /// Another person's verdict is awaited.
-    NotTheirs,
+    /// Another person's verdict is awaited; whoever has given this one is told so here.
+    NotTheirs(ReplyTo),
     /// It counts, and the message itself need not show it.
     Taken,
     /// It could not be carried out, and is not tried again.
@@ -96,7 +97,9 @@ impl Handler {
                 self.dispatcher.take_in(*answer, Arrival::Fresh).await?;
                 Ok(VerdictOutcome::Shown(place, self.services.messages.answer_taken()))
             }
-            _ => Ok(VerdictOutcome::NotTheirs),
+            ProposalVerdict::NotTheirs(place) => Ok(VerdictOutcome::NotTheirs(place)),
+            // The texts of the others are kept.
+            _ => Ok(VerdictOutcome::Taken),
         }
     }
 
@@ -113,6 +116,9 @@ impl Handler {
                 Some(file) => return Ok(VerdictOutcome::Unreadable(unreadable(&self.services.messages, &error, file))),
                 None => return Err(Failure::new(&error)),
             },
+            Err(error @ LibraryError::Copied { .. }) => {
+                return Ok(VerdictOutcome::Unreadable(self.services.messages.atom_copied(&error.to_string())));
+            }
             found => found.map_err(Failure::new)?,
         };
         let Some(StoredAtom { path, atom }) = found else { return Ok(VerdictOutcome::NotAwaited) };
@@ -121,7 +127,10 @@ impl Handler {
             Decision::AlreadyApproved => {
                 return Ok(VerdictOutcome::Known(self.services.messages.atom_approved(&atom.meta.id)));
             }
-            Decision::NotTheContributor => return Ok(VerdictOutcome::NotTheirs),
+            Decision::NotTheContributor => {
+                // Of a notice, only the channel is known.
+                return Ok(VerdictOutcome::NotTheirs(ReplyTo { channel: channel.clone(), thread_ts: None }));
+            }
         }
         let atom = JudgedAtom { id: atom.meta.id, path };
         tracing::info!(user, atom_id = atom.id, decision = ?says, "a verdict on an atom");
@@ -178,8 +187,8 @@ impl Handler {
         });
     }
 
-    /// As [`whisper`](Handler::whisper), to whoever has reacted to a message. A reaction does not say in which thread that
-    /// is.
+    /// As [`whisper`](Handler::whisper), to whoever has reacted to a message of which no thread is known: a reaction
+    /// does not say it.
     pub(super) fn whisper_back(&self, Reaction { user, message, .. }: &Reaction, text: String) {
         let place = ReplyTo { channel: message.channel.clone(), thread_ts: None };
         self.whisper(user.clone(), place, text);

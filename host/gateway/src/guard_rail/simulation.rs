@@ -92,3 +92,78 @@ impl Team {
         overflowed
     }
 }
+
+/// Two arms, `a` and `b`, whose policies fail, are suspended for it and are skipped, as gateways do.
+pub(crate) struct Suspending {
+    dice: Dice,
+    fails: [f64; 2],
+    breakers: [Breaker; 2],
+    now_ms: i64,
+    /// Whether it is recorded where a policy was skipped.
+    pub are_skips_known: bool,
+    pub conversations: Vec<ArmConversation>,
+}
+
+/// The circuit breaker of an arm.
+#[derive(Clone, Copy, Default)]
+struct Breaker {
+    /// The last 20 decisions, a bit each; set where it failed.
+    recent: u32,
+    /// How many decisions it is skipped for before it is tried again, and how many of them are left.
+    open: Option<(u32, u32)>,
+}
+
+impl Breaker {
+    /// Takes part in a decision in which the policy would fail or not; `None` if it is skipped.
+    fn decide(&mut self, would_fail: bool) -> Option<bool> {
+        match &mut self.open {
+            None => {
+                self.recent = (self.recent << 1 | u32::from(would_fail)) & ((1 << 20) - 1);
+                if self.recent.count_ones() >= 5 {
+                    *self = Breaker { recent: 0, open: Some((20, 20)) };
+                }
+            }
+            Some((_, left)) if *left > 0 => {
+                *left -= 1;
+                return None;
+            }
+            Some((pause, left)) if would_fail => {
+                *pause = (*pause * 2).min(1_280);
+                *left = *pause;
+            }
+            Some(_) => *self = Breaker::default(),
+        }
+        Some(would_fail)
+    }
+}
+
+impl Suspending {
+    /// Creates a team whose arms have these weights, and fail with these probabilities.
+    pub fn new(seed: u64, conversations: usize, weights: [u32; 2], fails: [f64; 2]) -> Suspending {
+        let none = Trouble { everybody: 0.0, some: 0.0, share_of_some: 0.0 };
+        let Team { dice, conversations, .. } = Team::drawn(seed, conversations, weights, [none; 2]);
+        Suspending { dice, fails, breakers: [Breaker::default(); 2], now_ms: 0, are_skips_known: true, conversations }
+    }
+
+    /// Simulates a turn, and returns whether its policy was seen to fail.
+    pub fn turn(&mut self) -> bool {
+        self.now_ms += 1;
+        let at = (self.dice.next() % self.conversations.len() as u64) as usize;
+        let would_fail = self.dice.share();
+        let conversation = &mut self.conversations[at];
+        let arm = usize::from(conversation.arm == "b");
+        conversation.turns += 1;
+        let Some(failed) = self.breakers[arm].decide(would_fail < self.fails[arm]) else {
+            if self.are_skips_known {
+                conversation.unseen += 1;
+                conversation.first_skipped_ms.get_or_insert(self.now_ms);
+            }
+            return false;
+        };
+        if failed {
+            conversation.failed += 1;
+            conversation.first_failed_ms.get_or_insert(self.now_ms);
+        }
+        failed
+    }
+}

@@ -83,12 +83,8 @@ pub struct Decider {
 
 impl From<&DecidedBy> for Decider {
     fn from(by: &DecidedBy) -> Self {
-        match by {
-            DecidedBy::Policy(Identity { name, version, sha256 }) => {
-                Decider { name: name.clone(), version: Some(version.clone()), sha256: Some(sha256.clone()) }
-            }
-            DecidedBy::Floor => Decider { name: by.name().to_owned(), version: None, sha256: None },
-        }
+        let of_policy = |what: fn(&Identity) -> &String| by.identity().map(|identity| what(identity).clone());
+        Decider { name: by.name().to_owned(), version: of_policy(|it| &it.version), sha256: of_policy(|it| &it.sha256) }
     }
 }
 

@@ -34,6 +34,7 @@ impl Messages {
             Reason::Blocked => "blocked",
             Reason::NotADirectMessage => "only-in-dm",
             Reason::NotAnAdmin => "only-admins",
+            Reason::ByApp => "only-people",
         };
         self.text(id, [])
     }

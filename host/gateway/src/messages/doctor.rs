@@ -119,6 +119,10 @@ pub enum HomeFound<'a> {
     LedgerNotWritten {
         error: &'a str,
     },
+    /// Another file.
+    FileNotWritten {
+        error: &'a str,
+    },
     Open {
         mode: u32,
     },
@@ -220,6 +224,9 @@ impl Messages {
             HomeFound::NotSeen { error } => self.text("doctor-home-not-seen", [path, ("error", error.into())]),
             HomeFound::LedgerNotWritten { error } => {
                 self.text("doctor-home-ledger-not-written", [path, ("error", error.into())])
+            }
+            HomeFound::FileNotWritten { error } => {
+                self.text("doctor-home-file-not-written", [path, ("error", error.into())])
             }
             HomeFound::NotWritten { error } => self.text("doctor-home-not-written", [path, ("error", error.into())]),
             HomeFound::NoneYet => self.text("doctor-home-none-yet", [path]),
@@ -378,6 +385,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         HomeFound::NotSeen { error: "no" },
         HomeFound::NotWritten { error: "no" },
         HomeFound::LedgerNotWritten { error: "no" },
+        HomeFound::FileNotWritten { error: "no" },
         HomeFound::NoneYet,
         HomeFound::Open { mode: 0o755 },
         HomeFound::Network { kind: "NFS" },

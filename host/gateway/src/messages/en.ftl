@@ -187,6 +187,8 @@ atom-approved = :white_check_mark: In use: it will be used for similar questions
 atom-rejected = :x: Deleted: it will not be used for other questions. ({ $id })
 atom-unreadable = :warning: This does not count yet, because the atom's file cannot be read: { $why }
     The person who was asked can decide once the file is fixed.
+atom-copied = :warning: This does not count yet, because { $why }
+    The person who was asked can decide once the copy is deleted, or no longer has the `approval` of the other file.
 
 button-like = Helpful
 button-dislike = Not helpful

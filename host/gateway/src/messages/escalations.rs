@@ -250,6 +250,12 @@ impl Messages {
         let why = terminal::translated(why, self.language).into_owned();
         self.text("atom-unreadable", [("why", why.into())])
     }
+
+    /// To somebody whose verdict does not count yet, because the atom's file was copied.
+    pub fn atom_copied(&self, why: &str) -> String {
+        let why = terminal::translated(why, self.language).into_owned();
+        self.text("atom-copied", [("why", why.into())])
+    }
 }
 
 #[cfg(test)]
@@ -304,6 +310,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.atom_approved("id"),
         messages.atom_rejected("id"),
         messages.atom_unreadable("`knowledge/erp/id.md` is not an atom: it is not UTF-8 text"),
+        messages.atom_copied("several files belong to this message: `knowledge/erp/0.md`, `knowledge/erp/id.md`"),
     ];
     ask.in_channel = true;
     said.push(messages.escalation(&ask).text);

@@ -177,9 +177,9 @@ impl Messages {
         (self.text("status-config", []), self.error(why))
     }
 
-    /// What to do about that.
-    pub fn status_config_hint(&self) -> String {
-        self.text("status-config-hint", [])
+    /// What to do about that; the command checks the file.
+    pub fn status_config_hint(&self, command: &str) -> String {
+        self.text("status-config-hint", [("command", command.into())])
     }
 
     /// An experiment that was not started, or goes on without a change, and why.
@@ -264,7 +264,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         .chain([
             messages.status_ledger_hint(),
             messages.status_unstorable_hint(),
-            messages.status_config_hint(),
+            messages.status_config_hint("pmk-host config check"),
             messages.status_experiment_hint(),
             line,
         ])

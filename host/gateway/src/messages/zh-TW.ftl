@@ -165,6 +165,8 @@ atom-approved = :white_check_mark: 已採用，之後會用來回答類似的問
 atom-rejected = :x: 已刪除，不會用來回答其他問題。（{ $id }）
 atom-unreadable = :warning: 這個決定還不算數，因為無法讀取 atom 的檔案：{ $why }
     等檔案修好，被問的人就可以決定。
+atom-copied = :warning: 這個決定還不算數，因為{ $why }
+    等副本刪掉，或拿掉副本裡的 `approval`，被問的人就可以決定。
 
 button-like = 有幫助
 button-dislike = 沒有幫助

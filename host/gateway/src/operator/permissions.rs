@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     access::{
-        authorization::{AccessDecision, Action, Venue, may},
+        authorization::{AccessDecision, Action, Reason, Venue, may},
         people::People,
     },
     config::WatchedConfig,
@@ -36,13 +36,18 @@ impl Permissions {
 
     /// Whether somebody may do this there. To be called once per action: a refusal is logged and written to the ledger.
     pub(crate) fn may(&self, actor: &str, action: Action, channel: Option<&str>) -> AccessDecision {
-        let ruling = may(&self.watched.now(), actor, action, Venue::of(channel));
-        if let AccessDecision::Refused { reason } = ruling {
-            tracing::info!(user = actor, channel, ?action, ?reason, "refused");
-            let (actor, channel_id) = (actor.to_owned(), channel.map(str::to_owned));
-            self.ledger.note(Event::AccessRefused { actor, action, channel_id, reason });
+        match may(&self.watched.now(), actor, action, Venue::of(channel)) {
+            AccessDecision::Allowed => AccessDecision::Allowed,
+            AccessDecision::Refused { reason } => self.refuse(actor, action, channel, reason),
         }
-        ruling
+    }
+
+    /// Refuses something for this reason, which is logged and written to the ledger.
+    pub(crate) fn refuse(&self, actor: &str, action: Action, channel: Option<&str>, reason: Reason) -> AccessDecision {
+        tracing::info!(user = actor, channel, ?action, ?reason, "refused");
+        let (actor, channel_id) = (actor.to_owned(), channel.map(str::to_owned));
+        self.ledger.note(Event::AccessRefused { actor, action, channel_id, reason });
+        AccessDecision::Refused { reason }
     }
 
     /// Whether somebody may receive messages. A refusal is not recorded, since the person has done nothing.

@@ -183,14 +183,17 @@ impl Loader {
         Ok((stack, odd))
     }
 
-    /// Returns the warnings of [`look`](Loader::look).
+    /// As [`look`](Loader::look).
     ///
     /// # Errors
     /// Everything that keeps the layers of a start from loading, not only the first.
-    pub fn look_at_all(&self, config: &PolicyConfig) -> Result<Vec<String>, Vec<Failure>> {
-        self.look(config)
-            .map(|(_, odd)| odd)
-            .map_err(|first| self.refusals(config, self.files(config), &self.overrides(config), first))
+    pub fn look_at_all(&self, config: &PolicyConfig) -> Result<(Stack, Vec<String>), Vec<Failure>> {
+        self.look(config).map_err(|first| self.all_refusals(config, first))
+    }
+
+    /// Returns everything that keeps the layers of a start from loading, at least this failure of it.
+    pub fn all_refusals(&self, config: &PolicyConfig, first: Failure) -> Vec<Failure> {
+        self.refusals(config, self.files(config), &self.overrides(config), first)
     }
 
     /// Returns what keeps an arm whose layers load from its files from taking part: settings for other policies.

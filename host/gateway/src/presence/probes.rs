@@ -47,15 +47,25 @@ const MAX_HEAD_BYTES: usize = 8 << 10;
 pub async fn start(listen: Option<SocketAddr>, vitals: &Arc<HealthCheck>) -> Result<JoinSet<()>, Failure> {
     let mut tasks = JoinSet::new();
     if let Some(address) = listen {
-        let cannot = |error: io::Error| {
-            Failure::new(format!("cannot listen on {address}: {error}"))
-                .hint("set the address with `health.listen` in gateway.json; port 0 uses any free port")
-        };
+        let cannot = |error: io::Error| unavailable(address, &error);
         let listener = TcpListener::bind(address).await.map_err(cannot)?;
         tracing::info!("health: http://{}/healthz", listener.local_addr().map_err(cannot)?);
         tasks.spawn(serve(listener, Arc::clone(vitals)));
     }
     Ok(tasks)
+}
+
+/// Tries whether [`start`] could listen on this address.
+///
+/// # Errors
+/// As [`start`].
+pub fn try_address(address: SocketAddr) -> Result<(), Failure> {
+    std::net::TcpListener::bind(address).map(drop).map_err(|error| unavailable(address, &error))
+}
+
+fn unavailable(address: SocketAddr, error: &io::Error) -> Failure {
+    Failure::new(format!("cannot listen on {address}: {error}"))
+        .hint("set the address with `health.listen` in gateway.json; port 0 uses any free port")
 }
 
 async fn serve(listener: TcpListener, vitals: Arc<HealthCheck>) {

@@ -48,8 +48,8 @@ pub enum RegenerateOutcome {
     Taken(Pending),
     /// The same request was accepted before, or the question was asked once more since.
     Before,
-    /// It is somebody else's question.
-    NotTheirs,
+    /// It is somebody else's question, in the conversation that is had here.
+    NotTheirs(ReplyTo),
     /// It still waits for its first answer, or for another.
     Waits,
     /// There is no such question, or it is about to be over.
@@ -95,7 +95,8 @@ impl Store {
                 || conn.prepare_cached(WROTE_IN)?.exists(params![turn.0, actor])?;
             let Some(newest) = questions.last() else { return Ok(RegenerateOutcome::Nothing) };
             if !is_theirs && !is_admin {
-                return Ok(RegenerateOutcome::NotTheirs);
+                let place = ReplyTo { channel: message.channel.clone(), thread_ts: key.thread.clone() };
+                return Ok(RegenerateOutcome::NotTheirs(place));
             }
             // It would go on for ever; people may still do it.
             if questions.iter().any(|question| question.by_app && question.user == actor) {

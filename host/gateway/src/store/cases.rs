@@ -40,6 +40,7 @@ const OPEN: &str = "INSERT INTO case_file (front, channel, title, opened_by, ope
 const CLOSE: &str = "UPDATE case_file SET closed_by = ?2, closed_at = ?3, closed_on = ?4 WHERE id = ?1";
 const CHANNELS: &str = "SELECT channel FROM case_file WHERE closed_at IS NULL AND front = ?1 ORDER BY channel";
 pub(super) const NOTES: &str = "SELECT kind, text, at, message_id FROM case_note WHERE case_id = ?1 ORDER BY id";
+pub(super) const SPELLINGS: &str = "SELECT spelling, text FROM case_note WHERE case_id = ?1 AND kind = ?2";
 pub(super) const ADD_NOTE: &str = "INSERT INTO case_note (case_id, kind, spelling, text, at, message_id)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (case_id, kind, spelling) DO NOTHING";
 pub(super) const ADD_MESSAGE: &str = "INSERT INTO case_message (message_id, case_id, \"user\", at) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (message_id) DO NOTHING";
@@ -231,9 +232,23 @@ pub(super) fn keep(
 fn add_notes(conn: &Connection, case: CaseId, notes: &[Note], at_ms: i64, message: Option<i64>) -> Result<(), Fault> {
     let mut add = conn.prepare_cached(ADD_NOTE)?;
     for note in notes {
-        add.run(params![case.0, note.kind.name(), note.spelling(), note.text, at_ms, message])?;
+        let spelling = stored_spelling(conn, case, note)?;
+        add.run(params![case.0, note.kind.name(), spelling, note.text, at_ms, message])?;
     }
     Ok(())
+}
+
+/// Returns the form by which a note is stored: that of the same one, if it is there already. Older programs had another
+/// form.
+fn stored_spelling(conn: &Connection, case: CaseId, note: &Note) -> Result<String, Fault> {
+    let mut statement = conn.prepare_cached(SPELLINGS)?;
+    let mut rows = statement.query(params![case.0, note.kind.name()])?;
+    while let Some(row) = rows.next()? {
+        if Note::new(note.kind, &row.get::<_, String>(1)?).is_some_and(|stored| stored.is(note)) {
+            return Ok(row.get(0)?);
+        }
+    }
+    Ok(note.spelling())
 }
 
 fn one(conn: &Connection, id: CaseId) -> Result<Case, Fault> {

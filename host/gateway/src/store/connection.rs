@@ -57,6 +57,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0031_erasing.sql"),
     include_str!("migrations/0032_apps.sql"),
     include_str!("migrations/0033_groups.sql"),
+    include_str!("migrations/0034_skipped.sql"),
 ];
 
 /// The migration that gives conversations a searchable archive; messages stored before it have to be added to the

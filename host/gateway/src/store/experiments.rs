@@ -61,7 +61,10 @@ const CONVERSATIONS: &str = "SELECT a.arm, a.weights, a.moved_to IS NOT NULL, co
             CAST(coalesce(sum(CASE WHEN t.id IS NOT NULL AND (i.called_off = 'stopped' OR t.answered_at IS NULL) THEN 1 END), 0) AS BIGINT),
             CAST(coalesce(sum(CASE WHEN t.answered_at IS NOT NULL AND i.called_off IS DISTINCT FROM 'stopped'
                               AND t.delivered_at IS NULL THEN 1 END), 0) AS BIGINT),
-            a.drawn_at
+            a.drawn_at,
+            CAST(coalesce(sum(CASE WHEN t.skipped <> 0 AND t.failed = 0 THEN 1 END), 0) AS BIGINT),
+            min(CASE WHEN t.failed <> 0 THEN coalesce(t.answered_at, t.delivered_at) END),
+            min(CASE WHEN coalesce(t.skipped, 1) <> 0 THEN coalesce(t.answered_at, t.delivered_at) END)
      FROM arm a
      LEFT JOIN turn t ON t.experiment = a.experiment AND t.session_id = a.session_id AND t.arm = a.arm
        AND coalesce(t.answered_at, t.delivered_at) BETWEEN ?2 AND ?3
@@ -75,6 +78,8 @@ pub struct TurnOutcome {
     pub tags: Tags,
     /// A policy failed, or no recovery made the prompt fit.
     pub failed: bool,
+    /// A suspended policy was skipped.
+    pub skipped: bool,
     /// The model refused a prompt as too long.
     pub overflowed: bool,
     /// Its question is nearly the same as the one before.
@@ -113,6 +118,13 @@ pub struct ArmConversation {
     pub called_off: u64,
     /// Turns whose answer is not all delivered yet: how long they take is not known.
     pub undelivered: u64,
+    /// Turns in which a suspended policy was skipped and none failed: whether it would have failed is not known.
+    pub unseen: u64,
+    /// When the first turn ended in which a policy failed.
+    pub first_failed_ms: Option<i64>,
+    /// When the first turn ended in which a suspended policy was skipped, or may have been: an older program has not
+    /// noted it.
+    pub first_skipped_ms: Option<i64>,
 }
 
 impl ArmConversation {
@@ -120,11 +132,19 @@ impl ArmConversation {
     pub fn answered(&self) -> u64 {
         self.turns.saturating_sub(self.called_off).saturating_sub(self.undelivered)
     }
+
+    /// Returns the number of turns in which a failure of its policies would have been seen.
+    pub fn seen(&self) -> u64 {
+        self.turns.saturating_sub(self.unseen)
+    }
 }
 
 /// The configuration of an experiment, as far as its figures depend on it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Design {
+    /// The `start` that it began with; `None` in what older programs have stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<String>,
     pub control: String,
     pub arms: Vec<DesignedArm>,
 }
@@ -166,12 +186,20 @@ impl Design {
         changes.filter(|(_, at_ms)| *at_ms <= until_ms).max_by_key(|(_, at_ms)| *at_ms)
     }
 
-    /// Notes which arms have other policies than before. What an arm that was left out for a while had is not known.
+    /// Returns since when the guard rail counts the turns of an arm and the control: since the last change of the policies
+    /// of either.
+    pub fn judged_since(&self, arm: &str) -> i64 {
+        self.last_change(arm, i64::MAX).map_or(i64::MIN, |(_, at_ms)| at_ms)
+    }
+
+    /// Notes which arms have other policies than before. What an arm that was left out for a while had is not known; and
+    /// while one was a shadow, the control has answered in its conversations.
     fn following(mut self, before: &Design, drawn: &BTreeSet<String>, now_ms: i64) -> Design {
         for arm in &mut self.arms {
             let was = before.arm(&arm.name);
             arm.changes_ms = was.map(|was| was.changes_ms.clone()).unwrap_or_default();
             let is_another = match was {
+                Some(was) if was.shadow && !arm.shadow => drawn.contains(&arm.name),
                 Some(was) => was.policies.is_some() && arm.policies.is_some() && was.policies != arm.policies,
                 None => drawn.contains(&arm.name),
             };
@@ -221,19 +249,30 @@ impl Store {
     }
 
     /// Stores the configuration of an experiment that begins, for when gateway.json contains another one. Returns it
-    /// with the times at which arms got other policies than when it last began.
+    /// with the times at which arms got other policies than when it last began; `None`, and nothing is stored, if
+    /// conversations have taken part in one of that name that had another `start`: its figures are its own.
     ///
     /// # Errors
     /// Nothing was stored.
-    pub async fn keep_design(&self, experiment: &str, design: &Design, now_ms: i64) -> Result<Design, StoreError> {
+    pub async fn keep_design(
+        &self,
+        experiment: &str,
+        design: &Design,
+        now_ms: i64,
+    ) -> Result<Option<Design>, StoreError> {
         let (experiment, design) = (experiment.to_owned(), design.clone());
         self.write(move |conn| {
             let design = match find_design(conn, &experiment)? {
+                Some(before)
+                    if before.start.is_some() && before.start != design.start && is_known(conn, &experiment)? =>
+                {
+                    return Ok(None);
+                }
                 Some(before) => design.clone().following(&before, &drawn_arms(conn, &experiment)?, now_ms),
                 None => design.clone(),
             };
             conn.prepare_cached(KEEP_DESIGN)?.run(params![experiment, codec::to_json(&design)])?;
-            Ok(design)
+            Ok(Some(design))
         })
         .await
     }
@@ -321,7 +360,7 @@ impl Store {
     /// The store cannot be read.
     pub async fn is_known_experiment(&self, experiment: &str) -> Result<bool, StoreError> {
         let experiment = experiment.to_owned();
-        self.read(move |conn| Ok(conn.prepare_cached(IS_KNOWN)?.exists([experiment])?)).await
+        self.read(move |conn| is_known(conn, &experiment)).await
     }
 
     /// Returns the experiment that a conversation was last drawn into.
@@ -403,9 +442,16 @@ fn arm_figures(
             called_off: count(12)?,
             undelivered: count(13)?,
             drawn_at_ms: row.get(14)?,
+            unseen: count(15)?,
+            first_failed_ms: row.get(16)?,
+            first_skipped_ms: row.get(17)?,
         });
     }
     Ok(conversations)
+}
+
+fn is_known(conn: &Connection, experiment: &str) -> Result<bool, Fault> {
+    Ok(conn.prepare_cached(IS_KNOWN)?.exists([experiment])?)
 }
 
 fn drawn_arms(conn: &Connection, experiment: &str) -> Result<BTreeSet<String>, Fault> {

@@ -14,7 +14,7 @@ use super::{
     sql::{Connection, params},
 };
 use crate::{
-    chat::{Attachments, Inbound},
+    chat::{Attachments, Inbound, ReplyTo},
     escalation::Marker,
     ids::TurnId,
     ledger::Event,
@@ -82,8 +82,8 @@ pub enum ProposalVerdict {
     NotMeant { own: Option<Pending>, waits: bool },
     /// The contact says that it is an answer, but none is waited for any more.
     NotNeeded,
-    /// Another person's confirmation is needed.
-    NotTheirs,
+    /// Another person's confirmation is needed, in the conversation that is had here.
+    NotTheirs(ReplyTo),
 }
 
 /// The texts that the message of a closed proposal then shows.
@@ -103,7 +103,7 @@ impl Ends {
             ProposalVerdict::Expired => Some(&self.expired),
             ProposalVerdict::NotMeant { waits: true, .. } => Some(&self.not_meant),
             ProposalVerdict::NotMeant { waits: false, .. } | ProposalVerdict::NotNeeded => Some(&self.not_needed),
-            ProposalVerdict::Confirmed(_) | ProposalVerdict::Meant(_) | ProposalVerdict::NotTheirs => None,
+            ProposalVerdict::Confirmed(_) | ProposalVerdict::Meant(_) | ProposalVerdict::NotTheirs(_) => None,
         }
     }
 }
@@ -226,7 +226,7 @@ fn judge(
         return Ok(None);
     };
     if confirmation.user != verdict.user {
-        return Ok(Some(ProposalVerdict::NotTheirs));
+        return Ok(Some(ProposalVerdict::NotTheirs(confirmation.reply_to)));
     }
     let is_late = proposed_at <= expired(now_ms);
     if confirmed_by.is_some() && (is_late || verdict.says == ReactionVerdict::Reject) {

@@ -102,11 +102,6 @@ impl fmt::Display for Digest {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
-fn is_not(flag: &bool) -> bool {
-    !flag
-}
-
 /// What one request was made from. Sizes are in tokens.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Receipt {
@@ -139,10 +134,10 @@ pub struct Receipt {
     /// The version of the code that makes a request from all this.
     pub renderer: u32,
     /// Whether tool calls and results were sent as text, because the server supports no tools.
-    #[serde(default, skip_serializing_if = "is_not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub as_text: bool,
     /// Whether the history was repaired, because the provider refused it unchanged.
-    #[serde(default, skip_serializing_if = "is_not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repaired: bool,
     /// The digest of the serialised request as it was sent.
     pub request: Digest,

@@ -25,6 +25,7 @@ const SCHEMAS: &[Schema] = &[
     (31, include_str!("migrations/postgres/0031_erasing.sql")),
     (32, include_str!("migrations/postgres/0032_apps.sql")),
     (33, include_str!("migrations/postgres/0033_groups.sql")),
+    (34, include_str!("migrations/postgres/0034_skipped.sql")),
 ];
 
 /// Programs that know this version or a later one can work on the latest schema beside current ones: later versions

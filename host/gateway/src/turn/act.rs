@@ -62,13 +62,13 @@ pub(super) enum Acted {
 struct Done {
     text: String,
     is_error: bool,
-    /// Whether the text was found by `mra`. Such a text is subject to a cap.
-    found: bool,
+    /// The repository in which `mra` found the text. Such a text is subject to a cap.
+    found_in: Option<String>,
 }
 
 impl Done {
     fn refused(why: impl Into<String>) -> Self {
-        Done { text: why.into(), is_error: true, found: false }
+        Done { text: why.into(), is_error: true, found_in: None }
     }
 }
 
@@ -118,18 +118,18 @@ async fn tool_calls(services: &Services, work: &mut Work<'_>, answer: Answer) ->
         results[at].1 = Some(done);
     }
     let results: Vec<(String, Done)> = results.into_iter().filter_map(|(id, done)| Some((id, done?))).collect();
-    let mut kinds: Vec<bool> = results.iter().map(|(_, done)| done.found).collect();
+    let mut found_in: Vec<Option<String>> = results.iter().map(|(_, done)| done.found_in.clone()).collect();
     let mut blocks: Vec<Block> = results
         .into_iter()
         .map(|(tool_use_id, Done { text, is_error, .. })| Block::ToolResult { tool_use_id, content: text, is_error })
         .collect();
     if let Some(directive) = directive::parse(&text(&answer)).directive {
         blocks.push(Block::Text { text: services.messages.told_beside_calls(directive.kind()) });
-        kinds.push(false);
+        found_in.push(None);
     }
     let result = Message { role: Role::User, origin: Origin::ToolResult, blocks };
     let said = Message { role: Role::Assistant, origin: Origin::Assistant, blocks: answer.blocks };
-    keep(services, work, said, result, kinds).await?;
+    keep(services, work, said, result, found_in).await?;
     note_round(work, is_idle);
     if !may_call || work.tally.idle_rounds >= MAX_IDLE_ROUNDS {
         // A model that still may call tools would go on calling, and its findings would be lost.
@@ -227,7 +227,7 @@ async fn fenced(services: &Services, work: &mut Work<'_>, answer: Answer) -> Res
             Some(flaw) if may_ask => {
                 note_round(work, true);
                 let told = mra::refused(&services.messages, "?", "?", &services.messages.flawed(&[*flaw]));
-                tell(services, work, text, vec![(told, false)]).await
+                tell(services, work, text, vec![(told, None)]).await
             }
             _ => Ok(done(&services.messages, work, shown)),
         };
@@ -249,7 +249,7 @@ async fn fenced(services: &Services, work: &mut Work<'_>, answer: Answer) -> Res
                 EscalationOutcome::Bounded => String::new(),
                 EscalationOutcome::Answered => return Ok(done(&services.messages, work, shown)),
                 EscalationOutcome::Refused if work.tally.rounds < most_rounds(&services.preambles) => {
-                    return tell(services, work, text, vec![(told.text, false)]).await;
+                    return tell(services, work, text, vec![(told.text, None)]).await;
                 }
                 EscalationOutcome::Refused => return Ok(done(&services.messages, work, &text)),
             };
@@ -281,10 +281,10 @@ async fn ask_mra(
     }
     let mut told = Vec::new();
     if !flaws.is_empty() {
-        told.push((services.messages.flawed_too(flaws), false));
+        told.push((services.messages.flawed_too(flaws), None));
     }
     if work.tally.rounds == most || work.tally.wanted > MAX_CALLS {
-        told.push((mra::refused(&services.messages, &repo, &question, &services.messages.told_used_up()), false));
+        told.push((mra::refused(&services.messages, &repo, &question, &services.messages.told_used_up()), None));
         if services.preambles.uses_tools() {
             work.exchange.preamble = services.preambles.of(work.ports.audience, work.ports.offer, false);
         }
@@ -293,29 +293,29 @@ async fn ask_mra(
             Ok(question) => {
                 note_round(work, false);
                 let found = run_all(services, work, vec![(0, question)]).await?.pop();
-                told.extend(found.map(|(_, done)| (done.text, done.found)));
+                told.extend(found.map(|(_, done)| (done.text, done.found_in)));
             }
             Err(why) => {
                 note_round(work, true);
-                told.push((why, false));
+                told.push((why, None));
             }
         }
     }
     tell(services, work, text, told).await
 }
 
-/// Tells the model the results of its directive, each with whether it was found by `mra`; the model is
-/// asked again.
+/// Tells the model the results of its directive, each with the repository in which `mra` found it, if it did; the
+/// model is asked again.
 async fn tell(
     services: &Services,
     work: &mut Work<'_>,
     said: String,
-    told: Vec<(String, bool)>,
+    told: Vec<(String, Option<String>)>,
 ) -> Result<Acted, TurnError> {
-    let (texts, found): (Vec<String>, Vec<bool>) = told.into_iter().unzip();
+    let (texts, found_in): (Vec<String>, Vec<Option<String>>) = told.into_iter().unzip();
     let blocks = texts.into_iter().map(|text| Block::Text { text }).collect();
     let result = Message { role: Role::User, origin: Origin::MraResult, blocks };
-    keep(services, work, Message::assistant(said), result, found).await?;
+    keep(services, work, Message::assistant(said), result, found_in).await?;
     Ok(Acted::Again)
 }
 
@@ -326,12 +326,15 @@ async fn keep(
     work: &mut Work<'_>,
     said: Message,
     result: Message,
-    found: Vec<bool>,
+    found_in: Vec<Option<String>>,
 ) -> Result<(), TurnError> {
     let contents: Vec<&str> = result.blocks.iter().filter_map(Block::content).collect();
     let mut verdicts = Vec::with_capacity(contents.len());
-    for (content, found) in contents.into_iter().zip(found) {
-        verdicts.push(if found { mra::cap(work, content).await } else { CapVerdict::Keep });
+    for (content, repo) in contents.into_iter().zip(found_in) {
+        verdicts.push(match repo {
+            Some(repo) => mra::cap(work, repo, content).await,
+            None => CapVerdict::Keep,
+        });
     }
     let mut messages = vec![said.clone(), result.clone()];
     let is_new = work.exchange.window.new_message().id == 0;

@@ -3,7 +3,11 @@
 
 use std::time::Duration;
 
-use super::{TurnError, command::Command, hear, placeholder};
+use super::{
+    TurnError,
+    command::{self, Command},
+    hear, placeholder,
+};
 
 use crate::{
     access::authorization::{AccessDecision, Action, Reason},
@@ -83,7 +87,14 @@ async fn of_person(services: &Services, mut turn: OpenTurn) -> Result<Admission,
         (None, Some(command)) => (command.action(), Some(command)),
         (None, None) => (Action::Speak, None),
     };
-    let ruling = services.people.may(gets.unwrap_or(&turn.inbound.user), action, Some(&turn.inbound.reply_to.channel));
+    let (actor, channel) = (gets.unwrap_or(&turn.inbound.user), Some(turn.inbound.reply_to.channel.as_str()));
+    let ruling = match services.people.may(actor, action, channel) {
+        // Whoever holds a token of an admin is not that admin.
+        AccessDecision::Allowed if turn.inbound.by_app && action == Action::Administer => {
+            services.people.refuse(actor, action, channel, Reason::ByApp)
+        }
+        ruling => ruling,
+    };
     let is_blocked = matches!(ruling, AccessDecision::Refused { reason: Reason::Blocked });
     // Commands cost no model, and an app cannot have its own question asked once more.
     if turn.inbound.by_app
@@ -119,7 +130,10 @@ async fn of_person(services: &Services, mut turn: OpenTurn) -> Result<Admission,
         (AccessDecision::Refused { reason }, Some(Command::Pmk(asked, _))) if reason != Reason::Blocked => {
             Admission::Command(turn, Command::Pmk(asked, Some(reason)))
         }
-        (AccessDecision::Refused { .. }, _) => {
+        (AccessDecision::Refused { reason }, command) => {
+            if let (Action::Administer, Some(Command::Pmk(asked, _))) = (action, command) {
+                command::log_refusal(services, &turn, &asked, reason).await;
+            }
             ignore(services, turn, vec![]).await?;
             Admission::Nothing
         }

@@ -21,6 +21,8 @@ use crate::{
 
 mod pmk;
 
+pub(super) use pmk::log_refusal;
+
 /// A command.
 #[derive(Clone, Debug)]
 pub(super) enum Command {

@@ -15,11 +15,12 @@ pub(super) struct Journal {
     tags: Tags,
     events: Mutex<Vec<TaggedEvent>>,
     failed: AtomicBool,
+    skipped: AtomicBool,
 }
 
 impl Journal {
     pub fn new(tags: Tags) -> Self {
-        Journal { tags, events: Mutex::default(), failed: AtomicBool::new(false) }
+        Journal { tags, events: Mutex::default(), failed: AtomicBool::new(false), skipped: AtomicBool::new(false) }
     }
 
     /// The policies that decide for the turn.
@@ -51,5 +52,15 @@ impl Journal {
     /// Returns whether a policy has failed in this turn.
     pub fn has_failures(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a suspended policy was skipped.
+    pub fn note_skip(&self) {
+        self.skipped.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether a suspended policy was skipped in this turn.
+    pub fn has_skips(&self) -> bool {
+        self.skipped.load(Ordering::Relaxed)
     }
 }

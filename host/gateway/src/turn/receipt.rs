@@ -4,7 +4,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pmk_core::{Entry, Message};
-use pmk_policy::{DecidedBy, Phase, Stack};
+use pmk_policy::{Phase, Stack};
 
 use crate::{
     calibration::Calibration,
@@ -124,10 +124,7 @@ fn before(window: &Window, receipts: &mut Receipts) -> Before {
 }
 
 fn plan(DecidedPlan { applied, decided_by }: &DecidedPlan, receipts: &mut Receipts) -> Plan {
-    let sha256 = match decided_by {
-        DecidedBy::Policy(identity) => Some(identity.sha256.clone()),
-        DecidedBy::Floor => None,
-    };
+    let sha256 = decided_by.identity().map(|identity| identity.sha256.clone());
     let recall = applied.recall.as_ref();
     let index = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
     Plan {

@@ -211,6 +211,7 @@ fn outcome(work: &Work<'_>) -> TurnOutcome {
     TurnOutcome {
         tags: work.ports.journal.tags().clone(),
         failed: work.ports.journal.has_failures() || work.exchange.tally.gave_up,
+        skipped: work.ports.journal.has_skips(),
         overflowed: work.exchange.tally.overflowed,
         ..TurnOutcome::default()
     }

@@ -30,22 +30,31 @@ fn note(services: &Services, journal: &Journal, actor: &str, record: &Record) {
             archived_texts: record.archive.texts_read,
         });
     }
-    let reason = record.outcome.reason().unwrap_or_default();
+    // What a policy says at its end may quote a conversation: the log has it, the ledger and the admins do not.
+    let bare_reason = record.outcome.bare_reason().unwrap_or_default();
     // A suspended policy that was skipped is no failure of this turn: the failures of any other conversation may have
-    // suspended it, and the statistics of an experiment take conversations as independent of each other.
-    if record.outcome.reason().is_some() {
-        tracing::warn!(policy = asked.policy, sha256 = asked.sha256, reason, "policy failed");
+    // suspended it, and the statistics of an experiment take conversations as independent of each other. Nor is what says
+    // nothing of the policy.
+    if record.outcome.is_skipped() {
+        journal.note_skip();
+    }
+    if record.outcome.is_fault() == Some(true) {
         journal.note_failure();
-        journal.note(Event::PolicyFailed { actor: actor.to_owned(), asked: asked.clone(), reason: reason.to_owned() });
+    }
+    if let Some(reason) = record.outcome.reason() {
+        tracing::warn!(policy = asked.policy, sha256 = asked.sha256, reason, "policy failed");
+        let (actor, reason) = (actor.to_owned(), bare_reason.to_owned());
+        journal.note(Event::PolicyFailed { actor, asked: asked.clone(), reason });
     }
     match record.breaker {
         Some(Change::Suspended { failures, pause, first }) => {
             let PolicyAsked { policy, decision, .. } = &asked;
             tracing::warn!(policy, decision, failures, pause, "policy suspended: the layers below decide for it");
             if first {
-                services.admins.tell(services.messages.policy_suspended(&record.policy.to_string(), failures, reason));
+                let policy = record.policy.to_string();
+                services.admins.tell(services.messages.policy_suspended(&policy, failures, bare_reason));
             }
-            journal.note(Event::PolicySuspended { asked, failures, pause, reason: reason.to_owned() });
+            journal.note(Event::PolicySuspended { asked, failures, pause, reason: bare_reason.to_owned() });
         }
         Some(Change::Resumed) => {
             tracing::info!(policy = asked.policy, decision = asked.decision, "policy resumed: it works again");

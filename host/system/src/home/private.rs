@@ -4,9 +4,11 @@ use std::{
     ffi::OsString,
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
     path::Path,
 };
 
+use rustix::fs::OFlags;
 use tempfile::NamedTempFile;
 
 /// Creates a folder and its parents, accessible to the owner alone (0700). Existing folders stay unchanged.
@@ -29,6 +31,16 @@ pub fn open_private_file(path: &Path) -> io::Result<File> {
     open_private(path, OpenOptions::new().read(true).write(true).create(true).truncate(false))
 }
 
+/// Opens a file as [`open_private_file`] does, unless its path is a link.
+///
+/// # Errors
+/// If the file cannot be opened, or belongs to someone else, or is a link.
+pub(crate) fn open_private_file_nofollow(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    open_private(path, options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed()))
+}
+
 /// Opens a file for reading and appending, creating it if it is missing; accessible to the owner alone (0600).
 ///
 /// # Errors
@@ -38,9 +50,7 @@ pub fn append_private_file(path: &Path) -> io::Result<File> {
 }
 
 fn open_private(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-    let file = options.open(path)?;
+    let file = options.mode(0o600).open(path)?;
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;

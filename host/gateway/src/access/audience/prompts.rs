@@ -61,8 +61,7 @@ fn offered(text: &str, offer: AvailableDirectives) -> String {
 }
 
 impl Audience {
-    /// The built-in text for this audience, without the toolbox. It mentions code and the knowledge base only if `mra`
-    /// is available.
+    /// The built-in text for this audience, without the toolbox. It says how to cite code only if `mra` is available.
     fn built_in(self, offer: AvailableDirectives, language: Language) -> String {
         let text = match self {
             Audience::Tech => language.pick(include_str!("prompts/tech.en.md"), include_str!("prompts/tech.zh-TW.md")),
@@ -306,18 +305,35 @@ mod tests {
     }
 
     #[test]
-    fn of_code_is_spoken_only_where_there_is_some_to_look_into() {
+    fn of_looking_into_code_is_spoken_only_where_there_is_some() {
         let without = AvailableDirectives { mra: false, people: true };
         for (language, words) in [
-            (Language::English, &["code", "API", "knowledge base"]),
-            (Language::TraditionalChinese, &["程式碼", "API", "知識庫"]),
+            (Language::English, ["API endpoints", "knowledge base"]),
+            (Language::TraditionalChinese, ["API 端點", "知識庫"]),
         ] {
-            for audience in Audience::ALL {
+            for audience in [Audience::Tech, Audience::Pm] {
                 let prompts = Prompts::default().speaking(language);
-                let said =
-                    |offer| prompts.system(audience, ToolCallFormat::Native, offer).replace("do not write code", "");
+                let said = |offer| prompts.system(audience, ToolCallFormat::Native, offer);
                 assert!(!words.iter().any(|word| said(without).contains(word)), "{audience}: {}", said(without));
                 assert!(words.iter().any(|word| said(AvailableDirectives::ALL).contains(word)), "{audience}");
+            }
+        }
+    }
+
+    #[test]
+    fn exec_and_biz_are_shown_no_code_and_documents_are_the_ground_whatever_is_available() {
+        for (language, ban, ground) in [
+            (Language::English, "o code, ", "are the ground for facts"),
+            (Language::TraditionalChinese, "程式碼、", "事實根據"),
+        ] {
+            let prompts = Prompts::default().speaking(language);
+            for offer in AvailableDirectives::EACH {
+                for audience in Audience::ALL {
+                    let said = prompts.system(audience, ToolCallFormat::Native, offer);
+                    assert!(said.contains(ground), "{audience}: {said}");
+                    let is_banned = matches!(audience, Audience::Exec | Audience::Biz);
+                    assert_eq!(said.contains(ban), is_banned, "{audience}: {said}");
+                }
             }
         }
     }

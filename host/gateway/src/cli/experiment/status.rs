@@ -16,11 +16,12 @@ use super::suspensions::Suspensions;
 use crate::{
     config::ExperimentConfig,
     control::look,
+    guard_rail,
     policies::experiment::figures::{
         self, ArmFigures, Compared, Difference, Figures, Finding, LEAST_CONVERSATIONS, PoliciesChanged, Role,
     },
     presence::health::{RefusedExperiment, Report},
-    store::{Store, StoreError},
+    store::Store,
 };
 
 #[derive(Debug, Args)]
@@ -38,11 +39,7 @@ impl Status {
             context.warn(&format!("the gateway cannot start it as it is defined: {}", failure.message()));
         }
         let written = config.experiment;
-        let store = match Store::open_existing(context.place()?) {
-            Ok(store) => Some(store),
-            Err(StoreError::Missing { .. }) => None,
-            Err(error) => return Err(error.into()),
-        };
+        let store = Store::open_if_any(context.place()?)?;
         let known = block_on(async {
             let name = match (self.name, &written, &store) {
                 (Some(name), _, _) => Some(name),
@@ -65,7 +62,13 @@ impl Status {
             }
             // A change that was refused, or made after the end, is not what the conversations have gone by.
             let design = began_as.or_else(|| written.as_ref().map(figures::design));
-            let figures = figures::figures(&name, design.as_ref(), &conversations, &stopped);
+            let mut figures = figures::figures(&name, design.as_ref(), &conversations, &stopped);
+            if let (Some(store), Some(design)) = (&store, &design) {
+                for arm in &design.arms {
+                    let judged = store.arm_conversations(&name, design.judged_since(&arm.name)).await?;
+                    figures.hide_failures_since(&arm.name, guard_rail::hidden_since(&judged, &design.control));
+                }
+            }
             let began_ms = conversations.iter().map(|conversation| conversation.drawn_at_ms).min();
             Ok(Some((figures, written, began_ms)))
         })?;
@@ -190,16 +193,26 @@ fn page(figures: &Figures, state: State<'_>, language: Language) -> String {
         if arm.stopped.is_some() {
             page.text(&format!("  {}\n", page.translated("only turns answered before it was stopped are compared")));
         }
-        let Some(Compared { arm: of_arm, control: of_control, weights_changed, policies_changed }) = &arm.compared
+        let Some(Compared {
+            arm: of_arm,
+            control: of_control,
+            weights_changed,
+            policies_changed,
+            failures_hidden_since,
+        }) = &arm.compared
         else {
             continue;
         };
         let [of_arm, of_control] = [of_arm, of_control].map(|count| count.to_string());
         if let Some(PoliciesChanged { arm: changed, at }) = policies_changed {
-            let told = "{} has had other policies since {}, so only conversations drawn since are compared: {} has {}, \
+            let told = "{} has decided by these policies only since {}, so only conversations drawn since are compared: {} has {}, \
                         {} has {}";
             let told = page.filled(told, &[changed, at, &arm.arm, &of_arm, control, &of_control]);
             page.text(&format!("  {told}\n"));
+        }
+        if let Some(since) = failures_hidden_since.as_ref().filter(|_| arm.stopped.is_none()) {
+            let told = "a suspended policy of {} was first skipped at {}, which may hide failures: the guard rail counts none since then";
+            page.text(&format!("  {}\n", page.filled(told, &[control, since])));
         }
         if *weights_changed {
             let told = "the arm was added or the weights have changed, so only conversations drawn with the newest are \

@@ -141,10 +141,7 @@ impl Dev {
 
     /// Sets up what builds are tried on.
     fn desk(&self, context: &Context, builder: &Builder) -> Result<(Desk, Told), Failure> {
-        let (config, warnings) = Config::load_for_command(&context.home)?;
-        for warning in warnings {
-            tracing::warn!("{warning}");
-        }
+        let config = context.config()?;
         let setup = self.setup(&config);
         let questions = self.questions.as_deref().map(Questions::read).transpose()?;
         let (sessions, all) = self.sessions(context, &setup)?;
@@ -321,7 +318,7 @@ impl From<BuildError> for Failed {
         match error {
             BuildError::Failed { said, .. } => Failed { failure: failure.hint("see its output above"), said },
             BuildError::Nothing { .. } => {
-                let hint = "`--component` is the file that the build creates in the project's folder";
+                let hint = "specify the file that the build creates with `--build COMMAND --component FILE`";
                 Failed { failure: failure.hint(hint), said: String::new() }
             }
             BuildError::NoComponent { hint: Some(hint), .. } => {

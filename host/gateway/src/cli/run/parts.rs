@@ -5,7 +5,7 @@ use std::path::Path;
 use pmk_core::tokens;
 use pmk_knowledge::{Ingest, Seeder};
 use pmk_models::{Model, Tool};
-use pmk_system::error::Failure;
+use pmk_system::{error::Failure, home};
 
 use crate::{
     access::audience::{Audience, Prompts},
@@ -56,12 +56,13 @@ pub(super) fn check_window(model: &dyn Model, prompts: &Prompts, config: &Config
 }
 
 /// Returns how `mra` is asked. If it is to be, but cannot be now, that is said once.
-pub(super) fn mra(config: &Config) -> Mra {
+pub(super) fn mra(home: &Path, config: &Config) -> Mra {
     let mra = Mra::new(cli::mra::config(config));
     if config.uses_mra()
         && let Err(error) = mra.check()
     {
-        tracing::warn!("the model is not offered `mra_ask`: {error}\n  hint: `pmk-host doctor` says what is missing");
+        let doctor = home::command(home, "doctor");
+        tracing::warn!("the model is not offered `mra_ask`: {error}\n  hint: `{doctor}` says what is missing");
     }
     mra
 }

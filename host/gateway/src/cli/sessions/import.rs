@@ -49,9 +49,9 @@ impl Import {
         let imported = block_on(async {
             // Before the store is opened, so that a wrong path does not create a home.
             let source = self.source()?;
-            let store = match Store::open_existing(context.place()?) {
-                Err(StoreError::Missing { .. }) => Store::open(context.place()?)?,
-                opened => opened?,
+            let store = match Store::open_if_any(context.place()?)? {
+                Some(store) => store,
+                None => Store::open(context.place()?)?,
             };
             let mut tally = Tally {
                 context,

@@ -66,7 +66,9 @@ pub(super) fn arms(records: &[Record]) -> Arms {
         let (Some(experiment), Some(name)) = (text("experiment"), named) else { continue };
         let arm = arms.entry(experiment.clone()).or_default().entry(name.clone()).or_default();
         count(arm, kind, event);
-        if kind == "turn.processed" {
+        // How long an answer takes that people have stopped is not known: such a turn has no audience.
+        let is_answered = kind == "turn.processed" && event["audience"].as_str().is_some_and(|it| !it.is_empty());
+        if is_answered {
             latencies.entry((experiment, name)).or_default().extend(event["latencyMs"].as_u64());
         }
     }
@@ -161,6 +163,13 @@ mod tests {
         // What it replaces may be from before the days that are looked at.
         let arm = of_arm(&[voted(false, true)]);
         assert_eq!((arm.thumbs_up, arm.thumbs_down), (0, 1));
+    }
+
+    #[test]
+    fn an_arm_whose_answers_people_stop_looked_fast() {
+        let turn = |audience: &str, ms: u64| json!({"type": "turn.processed", "audience": audience, "latencyMs": ms});
+        let arm = of_arm(&[turn("biz", 9_000), turn("", 10), turn("", 20), turn("", 30)]);
+        assert_eq!((arm.turns, arm.latency_ms_p50, arm.latency_ms_p95), (4, Some(9_000), Some(9_000)));
     }
 
     #[test]

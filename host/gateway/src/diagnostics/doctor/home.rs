@@ -1,8 +1,8 @@
-//! Checks the home: owner, permissions, whether files can be created and the ledger can be written there, free space, and
-//! the kind of file system.
+//! Checks the home: owner, permissions, whether files can be created and its own files can be written there, free space,
+//! and the kind of file system.
 
 use std::{
-    fs::{self, Metadata},
+    fs::{self, Metadata, OpenOptions},
     io,
     os::unix::fs::{MetadataExt, PermissionsExt},
     path::Path,
@@ -28,6 +28,9 @@ const FOR_OTHERS: u32 = 0o077;
 const LITTLE: u64 = 200 << 20;
 /// With less than this, the store may fail within an hour.
 const NO_ROOM: u64 = 20 << 20;
+
+/// The files in `gateway/` that a start opens for writing, besides the store itself and the ledger.
+const OPENED: [&str; 5] = ["run.lock", "config.lock", "pmk-host.db-wal", "pmk-host.db-shm", "pmk-host.db-journal"];
 
 /// The findings about the home.
 pub(super) struct Looked {
@@ -93,6 +96,16 @@ fn look_into(home: &Path, metadata: &Metadata, messages: &Messages) -> Looked {
         // A gateway answers with atoms that it can only read.
         let state = if knowledge.is_dir() { State::Odd } else { State::Bad };
         findings.push(Finding::new(NAME, state, not_written(&knowledge, &error), Some(hint.clone())));
+    }
+    // If the folder cannot be used, none of its files can.
+    let opened: &[&str] = if is_bad { &[] } else { &OPENED };
+    for file in opened.iter().map(|name| gateway.join(name)) {
+        if let Err(error) = OpenOptions::new().read(true).write(true).open(&file)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            let what = messages.doctor_home(&file, HomeFound::FileNotWritten { error: &error.to_string() });
+            findings.push(Finding::bad(NAME, what, hint.clone()));
+        }
     }
     for (file, error) in export::unwritable(&gateway, Timestamp::now()) {
         let what = messages.doctor_home(&file, HomeFound::LedgerNotWritten { error: &error.to_string() });

@@ -8,7 +8,7 @@ mod prune;
 mod questions;
 mod variants;
 
-use pmk_policy::Limits;
+use pmk_policy::{Layer, Limits, Stack};
 use serde::Serialize;
 
 use self::examiner::Examiner;
@@ -49,10 +49,10 @@ impl Report {
 
 /// Runs the questions that reveal most mistakes: the settings as they are, on conversations that are not long. `asked`
 /// is called after each question.
-pub fn quick(stage: &Stage, histories: &[Named], limits: &Limits, asked: &mut dyn FnMut()) -> Report {
+pub fn quick(layer: &Layer, histories: &[Named], limits: &Limits, asked: &mut dyn FnMut()) -> Report {
     let mut examiner = Examiner::new(limits, asked);
     stage::quietly(|| {
-        let (exports, stack) = (stage.policy().exports(), stage.as_set());
+        let (exports, stack) = (layer.policy.exports(), Stack::new([], layer.clone()));
         questions::all(&mut examiner, exports, &stack, &short(histories), &prune::FEWER_PERCENTS);
     });
     examiner.report()

@@ -12,7 +12,6 @@ pub mod watch;
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use pmk_policy::Identity;
@@ -26,7 +25,6 @@ use self::{
 use super::{
     check::{self, Report},
     histories,
-    stage::Stage,
 };
 use crate::{
     config::PolicyConfig,
@@ -80,16 +78,16 @@ impl Desk {
         self.last = self.arm(component).ok().map(|arm| self.replay(&arm));
     }
 
-    /// Runs the quick check on a build, and compares it with the last good one. If the check passes, it becomes the
-    /// last good one.
+    /// Runs the quick check on a build with its settings, and compares it with the last good one. If the check passes,
+    /// it becomes the last good one.
     ///
     /// # Errors
     /// It cannot be loaded. The previous build stays.
     pub fn try_out(&mut self, component: &Path) -> Result<Tried, Failure> {
         let arm = self.arm(component)?;
-        let policy = &arm.stack.top().policy;
+        let layer = arm.stack.top();
         let limits = self.config.limits.limits();
-        let check = check::quick(&Stage::new(Arc::clone(policy)), &histories::built_in(), &limits, &mut || ());
+        let check = check::quick(layer, &histories::built_in(), &limits, &mut || ());
         let now = self.replay(&arm);
         let sums = |standings: &[Standing]| difference::sums(&self.sessions, standings);
         let against = self
@@ -97,7 +95,7 @@ impl Desk {
             .as_ref()
             .map(|before| (sums(before), difference::between(&self.sessions, self.questions.as_ref(), before, &now)));
         let passed_over = self.passed_over(&now);
-        let tried = Tried { policy: policy.identity().clone(), check, sums: sums(&now), against, passed_over };
+        let tried = Tried { policy: layer.policy.identity().clone(), check, sums: sums(&now), against, passed_over };
         if tried.check.failed() == 0 {
             self.last = Some(now);
         }

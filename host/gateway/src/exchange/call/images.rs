@@ -6,7 +6,7 @@
 use pmk_core::{Block, Message, Origin, Role, message};
 use pmk_models::{Action, ErrorClass, ModelError, Request};
 
-use super::super::{Exchange, Ports, budget, window::Hidden};
+use super::super::{Exchange, Ports, budget, trial, window::Hidden};
 use crate::store::StoreError;
 
 /// What one model call finds out about its images.
@@ -76,11 +76,7 @@ impl Images {
              all, set `slack.maxImageKiB` to 0"
         );
         let edit = exchange.window.hiding(&hidden);
-        match &mut exchange.trial {
-            Some(trial) => trial.edits.push((edit, vec![])),
-            None => ports.edit_window(exchange.session, edit, vec![]).await?,
-        }
-        Ok(())
+        trial::edit_window(ports, exchange, edit, vec![]).await
     }
 }
 

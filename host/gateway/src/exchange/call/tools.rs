@@ -1,7 +1,8 @@
 //! Servers that do not support tools. Most say so in words that are known. A request that is refused without an
 //! explanation is sent again without tools; if that succeeds and a small request with tools does not, the tools
 //! were the cause. Some servers accept tools but not a call in the history, because they want back what came with it and
-//! means nothing to others, such as a signature; so this is also done where tools were accepted before, if there is one.
+//! means nothing to others, such as a signature; so this is also done where tools were accepted before, if there is one,
+//! and where a server says that calls and results do not match although they do.
 
 use std::sync::Arc;
 
@@ -43,10 +44,11 @@ impl Tools {
         let Some(support) = ports.tools() else { return Ok(false) };
         let has_calls = request.messages.iter().any(|message| message.has_tools());
         let may_be_the_tools = has_calls || !request.tools.is_empty();
-        let is_known = support.takes_tools().is_some() && !has_calls;
+        // Without a call, nothing of tools can be wrong with a history.
+        let is_known = !has_calls && (support.takes_tools().is_some() || error.action() == Action::Repair);
         match error.action() {
             Action::Fence if may_be_the_tools => support.were_refused("said", &error.to_string()).await,
-            Action::Probe if may_be_the_tools && !self.was_suspected && !is_known => {
+            Action::Probe | Action::Repair if may_be_the_tools && !self.was_suspected && !is_known => {
                 tracing::info!(session = exchange.key, %error, "asking again without tools");
                 self.was_suspected = true;
                 let preamble = Arc::clone(&exchange.preamble);
@@ -84,7 +86,7 @@ impl Tools {
         // the two causes apart.
         match trial(ports, exchange, has_calls).await {
             Ok(()) => support.were_taken().await,
-            Err(error) if matches!(error.action(), Action::Probe | Action::Fence) => {
+            Err(error) if matches!(error.action(), Action::Probe | Action::Repair | Action::Fence) => {
                 support.were_refused("tried", &reason).await;
             }
             Err(error) => tracing::info!(%error, "it is not known yet whether the model accepts tools"),
@@ -97,7 +99,8 @@ async fn trial(ports: &dyn Ports, exchange: &mut Exchange, has_calls: bool) -> R
     let tools = directive::tools::definitions(directive::AvailableDirectives::ALL, exchange.window.language());
     let mut messages = vec![Message::user("OK?")];
     if has_calls && let Some(tool) = tools.first() {
-        let (id, name, input) = ("trial".to_owned(), tool.name.clone(), serde_json::json!({}));
+        // Mistral refuses ids of another length.
+        let (id, name, input) = ("trial0000".to_owned(), tool.name.clone(), serde_json::json!({}));
         let call = Block::ToolUse { id: id.clone(), name, input };
         let result = Block::ToolResult { tool_use_id: id, content: "OK".into(), is_error: false };
         messages.push(Message { role: Role::Assistant, origin: Origin::Assistant, blocks: vec![call] });

@@ -11,6 +11,7 @@ argument-no-channel = :grey_question: I do not know the channel { $word }: pick 
 argument-not-of = :grey_question: { $word } does not match { $wanted }
 only-in-dm = :no_entry_sign: `/pmk admin` works only in a direct message (DM); nothing was done
 only-admins = :no_entry_sign: For admins only; nothing was done
+only-people = :no_entry_sign: `/pmk admin` works only if a person types it, and this message came from an app; nothing was done
 
 about-help = show this help
 about-context = show what I see of this conversation
@@ -37,7 +38,7 @@ about-admin-atoms-reject = delete it
 about-admin-admins-list = list the admins
 about-admin-admins-add = make a person an admin
 about-admin-admins-remove = remove an admin
-about-admin-audit = show the last changes (default: 20), including refused ones
+about-admin-audit = show the last changes (default: 20, at most 100), including refused ones
 
 window = :mag: In view: { $messages ->
     [one] { $messages } message
@@ -117,3 +118,4 @@ refused-word = no such command
 refused-blocked = on the blocklist
 refused-place = not in a direct message
 refused-person = not an admin
+refused-by-app = written by an app

@@ -11,6 +11,7 @@ argument-no-channel = :grey_question: 認不出頻道 { $word }，請在 `#` 後
 argument-not-of = :grey_question: { $word } 不符合 { $wanted }
 only-in-dm = :no_entry_sign: `/pmk admin` 只能在私訊裡使用，沒有執行任何動作
 only-admins = :no_entry_sign: 限管理員使用，沒有執行任何動作
+only-people = :no_entry_sign: `/pmk admin` 只接受本人輸入，這則訊息來自應用程式，沒有執行任何動作
 
 about-help = 顯示這份說明
 about-context = 我看得到這個對話的哪些部分
@@ -37,7 +38,7 @@ about-admin-atoms-reject = 刪除
 about-admin-admins-list = 列出管理員
 about-admin-admins-add = 加入管理員
 about-admin-admins-remove = 移除管理員
-about-admin-audit = 最近的變更，預設 20 筆，被拒絕的也列出
+about-admin-audit = 最近的變更，預設 20 筆，最多 100 筆，被拒絕的也列出
 
 window = :mag: 看得到的：{ $messages } 則訊息，{ $tokens } / { $limit } token
 window-dropped = - 更早略去的：{ $turns } 輪
@@ -104,3 +105,4 @@ refused-word = 沒有這個指令
 refused-blocked = 在封鎖名單上
 refused-place = 不是在私訊裡
 refused-person = 不是管理員
+refused-by-app = 由應用程式發出

@@ -23,6 +23,7 @@ doctor-home-little-room = `{ $path }`: only { $mib } MiB free
 doctor-home-make-room = free up space on that disk
 doctor-home-not-written = cannot create a file in `{ $path }`: { $error }
 doctor-home-ledger-not-written = cannot write the ledger file `{ $path }`: { $error }
+doctor-home-file-not-written = cannot write `{ $path }`: { $error }
 doctor-home-write-hint = let the account that runs pmk-host write there, or give `--home DIR`
 
 doctor-store-none = none yet: the first `pmk-host run` creates it

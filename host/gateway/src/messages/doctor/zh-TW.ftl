@@ -23,6 +23,7 @@ doctor-home-little-room = `{ $path }`：只剩 { $mib } MiB 可用
 doctor-home-make-room = 請在這個磁碟騰出空間
 doctor-home-not-written = 無法在 `{ $path }` 建立檔案：{ $error }
 doctor-home-ledger-not-written = 無法寫入帳本的檔案 `{ $path }`：{ $error }
+doctor-home-file-not-written = 無法寫入 `{ $path }`：{ $error }
 doctor-home-write-hint = 請讓執行 pmk-host 的帳號可以寫入這裡，或用 `--home DIR` 指定別的 home
 
 doctor-store-none = 還沒有：第一次執行 `pmk-host run` 時會建立

@@ -20,6 +20,8 @@ const NOT_SAID: &[&str] = &[
     "a receipt",
     "application/json; charset=utf-8",
     "cargo component",
+    "config check",
+    "doctor --offline",
     "earlier summary",
     "error: {}",
     "files.upload to the given address",

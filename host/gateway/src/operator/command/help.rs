@@ -88,7 +88,7 @@ mod tests {
             ("audience set-channel general pm", "I do not know the channel `general`"),
             ("escalation add ../.. U1", "`../..` does not match `REPO|default`"),
             ("atoms list some", "`some` does not match `[pending|approved|all]`"),
-            ("audit 101", "`101` does not match `[N]`"),
+            ("audit 0", "`0` does not match `[N]`"),
             ("status now", "Unexpected argument `now`"),
         ] {
             let said = usage(&messages, &ParsedCommand::of(&format!("/pmk admin {text}")).expect("a command"));

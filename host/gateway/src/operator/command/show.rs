@@ -195,6 +195,7 @@ const REASONS: &[(&str, &str, &[&str])] = &[
     ("on the blocklist", "refused-blocked", &[]),
     ("not a direct message", "refused-place", &[]),
     ("not an admin", "refused-person", &[]),
+    ("written by an app", "refused-by-app", &[]),
 ];
 
 /// Translates a reason from the log into the reader's language, if it is known.
@@ -242,7 +243,8 @@ mod tests {
         let mut reasons: Vec<String> = errors.iter().map(ChangeError::reason).collect();
         reasons.push(ModerationError::NotFound("2026".into()).to_string());
         reasons.extend([FORM, WORD].map(str::to_owned));
-        reasons.extend([Reason::Blocked, Reason::NotADirectMessage, Reason::NotAnAdmin].map(|it| it.name().to_owned()));
+        let refused = [Reason::Blocked, Reason::NotADirectMessage, Reason::NotAnAdmin, Reason::ByApp];
+        reasons.extend(refused.map(|it| it.name().to_owned()));
         let (chinese, english) = (Messages::new(Language::TraditionalChinese), Messages::new(Language::English));
         for reason in &reasons {
             let said = why(&chinese, reason).expect("a known reason");

@@ -197,7 +197,8 @@ pub const TABLE: &[Entry] = &[
         [] => Ok(Order::ShowLog(SHOWN)),
         given => {
             let [most] = exactly(given)?;
-            one_of(0, most, |most| most.parse().ok().filter(|most| (1..=MOST_SHOWN).contains(most))).map(Order::ShowLog)
+            let shown = |most: usize| (most > 0).then(|| Order::ShowLog(most.min(MOST_SHOWN)));
+            one_of(0, most, |most| most.parse().ok().and_then(shown))
         }
     }),
 ];

@@ -138,12 +138,19 @@ mod tests {
             "atoms list some",
             "atoms approve",
             "audit 0",
-            "audit 101",
             "audit -1",
             "audit x",
             "status now",
         ] {
             assert_eq!(order(&format!("/pmk admin {text}")), None, "{text}");
+        }
+    }
+
+    /// Regression: more than can be shown at once was answered with the usage.
+    #[test]
+    fn more_lines_of_the_log_than_are_shown_were_no_order() {
+        for (asked, most) in [("", 20), ("7", 7), ("100", 100), ("101", 100), ("5000", 100)] {
+            assert_eq!(order(&format!("/pmk admin audit {asked}")), Some(Order::ShowLog(most)), "{asked}");
         }
     }
 

@@ -51,6 +51,8 @@ pub struct ArmFigures {
     pub conversations_expected: f64,
     pub turns: u64,
     pub failed: u64,
+    /// Turns in which a suspended policy was skipped and none failed.
+    pub unseen: u64,
     pub overflowed: u64,
     pub reasked: u64,
     pub likes: u64,
@@ -75,7 +77,7 @@ pub struct ArmFigures {
 }
 
 /// How many conversations of an arm and of the control are compared.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Compared {
     pub arm: u64,
     pub control: u64,
@@ -83,6 +85,8 @@ pub struct Compared {
     pub weights_changed: bool,
     /// Others were drawn before one of the two got other policies, and are left out.
     pub policies_changed: Option<PoliciesChanged>,
+    /// When a suspended policy of the control was first skipped: since then the guard rail counts no failures.
+    pub failures_hidden_since: Option<String>,
 }
 
 /// Which of the two got other policies last, and when.
@@ -134,10 +138,13 @@ pub struct Figures {
 /// A figure: its name, its sum over turns of a conversation, and the number of these turns.
 type Figure = (&'static str, fn(&ArmConversation) -> u64, fn(&ArmConversation) -> u64);
 
+/// Whether a suspended policy would have failed is not known: counted as turns without a failure, those in which it was
+/// skipped would make an arm that always fails look good.
+///
 /// How long a turn that was called off would have taken is not known: with the time until then, an arm that people lose
 /// patience with would look fast. So it is in no time, and a figure of its own shows if an arm has more of them.
 const FIGURES: [Figure; 8] = [
-    ("failures a turn", |it| it.failed, |it| it.turns),
+    ("failures a turn", |it| it.failed, ArmConversation::seen),
     ("overflows a turn", |it| it.overflowed, |it| it.turns),
     ("questions asked again", |it| it.reasked, |it| it.turns),
     ("questions called off", |it| it.called_off, |it| it.turns),
@@ -155,7 +162,8 @@ pub fn design(config: &ExperimentConfig) -> Design {
         shadow: arm.shadow,
         ..DesignedArm::default()
     };
-    Design { control: config.control.clone(), arms: config.arms.iter().map(arm).collect() }
+    let start = config.start.map(|start| start.to_string());
+    Design { start, control: config.control.clone(), arms: config.arms.iter().map(arm).collect() }
 }
 
 /// Returns the design of an experiment whose arms have been loaded.
@@ -177,6 +185,14 @@ pub fn rivals<'a>(
 ) -> usize {
     let drawn = conversations.iter().map(|it| it.arm.as_str());
     compared.chain(drawn).filter(|arm| *arm != control).collect::<BTreeSet<_>>().len()
+}
+
+impl Figures {
+    /// Notes since when the guard rail counts no failures against an arm.
+    pub fn hide_failures_since(&mut self, arm: &str, hidden_ms: Option<i64>) {
+        let compared = self.arms.iter_mut().filter(|it| it.arm == arm).filter_map(|it| it.compared.as_mut());
+        compared.for_each(|compared| compared.failures_hidden_since = hidden_ms.map(moment));
+    }
 }
 
 /// Computes the figures of an experiment, with the arms of its stored design if there is one.
@@ -246,6 +262,7 @@ fn sums(name: &str, role: Role, conversations: &[ArmConversation]) -> ArmFigures
         conversations_expected: allocation::expected(conversations, name),
         turns,
         failed: sum(|it| it.failed),
+        unseen: sum(|it| it.unseen),
         overflowed: sum(|it| it.overflowed),
         reasked: sum(|it| it.reasked),
         likes: sum(|it| it.likes),
@@ -283,6 +300,7 @@ fn comparable<'a>(
         control: of_control.len() as u64,
         weights_changed: newest.is_some() && of_arm.len() + of_control.len() < answered.count(),
         policies_changed: None,
+        failures_hidden_since: None,
     };
     (compared, [of_arm, of_control])
 }
@@ -516,19 +534,19 @@ mod tests {
         let now = [aged("a", [1, 9], 2, 20), aged("b", [1, 9], 2, 180)].concat();
         let (compared, found) = differences(&[then, now].concat(), "b", "a", 1, None);
         assert!(found.iter().all(|it| it.finding == Finding::NoDifferenceShown), "{found:?}");
-        assert_eq!(compared, Compared { arm: 180, control: 20, weights_changed: true, policies_changed: None });
+        assert_eq!(compared, Compared { arm: 180, control: 20, weights_changed: true, ..Compared::default() });
         // An arm that is added later has no part in the conversations of before.
         let then = aged("a", [1, 0], 10, 40);
         let now = [aged("a", [1, 1], 2, 20), aged("b", [1, 1], 2, 20)].concat();
         let (compared, found) = differences(&[then, now].concat(), "b", "a", 1, None);
         assert!(found.iter().all(|it| it.finding == Finding::NoDifferenceShown), "{found:?}");
-        assert_eq!(compared, Compared { arm: 20, control: 20, weights_changed: true, policies_changed: None });
+        assert_eq!(compared, Compared { arm: 20, control: 20, weights_changed: true, ..Compared::default() });
         // Twice the weights are the same weights, and those of a third arm change nothing between these two.
         let then = [aged("a", [1, 1], 10, 12), aged("b", [1, 1], 10, 12)].concat();
         let mut now = [aged("a", [2, 2], 2, 12), aged("b", [2, 2], 2, 12)].concat();
         now.iter_mut().for_each(|it| it.weights.extend([("c".into(), 5)]));
         let (compared, _) = differences(&[then, now].concat(), "b", "a", 1, None);
-        assert_eq!(compared, Compared { arm: 24, control: 24, weights_changed: false, policies_changed: None });
+        assert_eq!(compared, Compared { arm: 24, control: 24, weights_changed: false, ..Compared::default() });
     }
 
     #[test]

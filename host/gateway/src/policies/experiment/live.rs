@@ -118,7 +118,7 @@ pub(super) struct ActiveExperiment {
 impl fmt::Debug for RunningExperiment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.state().on.as_ref().map(|on| on.config.name.clone());
-        f.debug_struct("Live").field("experiment", &name).finish_non_exhaustive()
+        f.debug_struct("RunningExperiment").field("experiment", &name).finish_non_exhaustive()
     }
 }
 
@@ -269,7 +269,8 @@ impl RunningExperiment {
             Ok((design, self.ports.store.stopped_arms(&config.name).await?))
         };
         let (design, stopped): (_, BTreeSet<String>) = match kept.await {
-            Ok((design, stopped)) => (design, stopped.into_keys().collect()),
+            Ok((Some(design), stopped)) => (design, stopped.into_keys().collect()),
+            Ok((None, _)) => return self.refuse(config.name.clone(), &has_run(&config.name)),
             Err(error) => return self.later(trial, &error),
         };
         if let Some(futile) = config.futile() {
@@ -281,10 +282,13 @@ impl RunningExperiment {
             if stopped.contains(arm) {
                 tracing::warn!(
                     arm,
-                    "an arm has other policies than before, but was stopped: it stays so in this experiment"
+                    "an arm decides by these policies only from now on, but was stopped: it stays so in this experiment"
                 );
             } else {
-                tracing::warn!(arm, "an arm has other policies than before: it is compared in new conversations only");
+                tracing::warn!(
+                    arm,
+                    "an arm decides by these policies only from now on: it is compared in new conversations only"
+                );
             }
         }
         let loaded = arms.iter().map(|arm| {
@@ -389,6 +393,14 @@ impl RunningExperiment {
     }
 }
 
+/// Returns why an experiment of that name does not begin: the figures under a name must stay those of one experiment.
+pub(crate) fn has_run(name: &str) -> Failure {
+    Failure::new(format!("an experiment `{name}` has already run")).hint(
+        "give this one another `name`; `experiment status` still shows the results of the old one. To change only \
+         weights, edit `experiment` in gateway.json while the experiment runs",
+    )
+}
+
 /// Checks gateway.json periodically and begins or ends experiments, for as long as it is polled.
 pub(crate) async fn keep_following(live: Arc<RunningExperiment>) {
     loop {
@@ -428,8 +440,7 @@ impl ActiveExperiment {
         let (experiment, control) = (&self.config.name, &self.config.control);
         // Counting only conversations drawn since a change would leave all that existed before unguarded. What the former
         // policies have left in those may count against the new ones.
-        let since_ms = self.design.last_change(arm, i64::MAX).map_or(i64::MIN, |(_, at_ms)| at_ms);
-        let conversations = ports.store.arm_conversations(experiment, since_ms).await?;
+        let conversations = ports.store.arm_conversations(experiment, self.design.judged_since(arm)).await?;
         let rivals = figures::rivals(rivals(&self.config), &conversations, control);
         let Some(verdict) = guard_rail::judge(&conversations, arm, control, rivals) else { return Ok(()) };
         let reason = verdict.to_string();

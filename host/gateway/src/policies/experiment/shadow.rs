@@ -56,7 +56,7 @@ impl RunningExperiment {
                     acting_tokens_after: acted.applied.tokens_after,
                     turns_dropped: decision.applied.turns_dropped,
                     acting_turns_dropped: acted.applied.turns_dropped,
-                    failures: decision.records.iter().filter(|record| record.outcome.is_bad()).count(),
+                    failures: decision.records.iter().filter(|record| record.outcome.is_fault() == Some(true)).count(),
                     agrees: is_same(&decision.applied, &acted.applied),
                     sat_out,
                 };

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use pmk_core::{Place, SessionKey};
 
-use super::{ADD_MESSAGE, ADD_NOTE, IS_KNOWN, of_channel, open_in};
+use super::{ADD_MESSAGE, ADD_NOTE, IS_KNOWN, of_channel, open_in, stored_spelling};
 use crate::{
     case::{Case, CaseId, Note},
     ids::{GREATEST_KEPT, SessionId},
@@ -139,7 +139,7 @@ fn add(conn: &Connection, id: CaseId, case: &DumpedCase, stored: &Stored<'_>) ->
     }
     for (note, at_ms, index) in &case.notes {
         let source = index.and_then(|index| stored.messages.get(&index)).map(|(message, _)| message);
-        let (kind, spelling) = (note.kind.name(), note.spelling());
+        let (kind, spelling) = (note.kind.name(), stored_spelling(conn, id, note)?);
         let added = conn.prepare_cached(ADD_NOTE)?.execute(params![id.0, kind, spelling, note.text, at_ms, source])?;
         if let (0, Some(source)) = (added, source) {
             // Its answer is in another conversation of the channel than the one from which the note was imported

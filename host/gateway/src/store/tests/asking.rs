@@ -145,7 +145,8 @@ async fn a_yes_becomes_a_message_that_is_carried_out_once() {
     for ts in ["1.1", "9.9"] {
         assert_eq!(word(&store, "U1", ts, true, NOW).await, None, "{ts}");
     }
-    assert_eq!(word(&store, "U2", "1.2", true, NOW).await, Some(ProposalVerdict::NotTheirs));
+    let place = asked.inbound.reply_to.clone();
+    assert_eq!(word(&store, "U2", "1.2", true, NOW).await, Some(ProposalVerdict::NotTheirs(place)));
     drop(store);
     let store = open(&home);
     let Some(ProposalVerdict::Confirmed(said)) = word(&store, "U1", "1.2", true, NOW + DAY - 1).await else {

@@ -120,6 +120,30 @@ async fn two_answers_that_note_the_same_note_it_once() {
     assert_eq!((texts(&kept), kept.messages), (vec!["the cache is stale", "DNS"], 4));
 }
 
+/// Regression: the first of them only was stored.
+#[tokio::test]
+async fn notes_that_differ_in_a_sign_are_both_kept() {
+    let home = home();
+    let store = open(&home);
+    let case = opened(&store, "C1", "Ev0").await.id;
+    let notes = ["C++ 的客戶端逾時", "C# 的客戶端逾時", "1.5 秒", "15 秒"];
+    turn_of(&store, "slack:channel:C1", "Ev1", &notes).await;
+    assert_eq!(texts(&store.case(case).await.unwrap().unwrap()), notes);
+}
+
+/// What an older program has stored is known by another form.
+#[tokio::test]
+async fn a_note_of_an_older_program_is_the_same_note() {
+    let home = home();
+    let store = open(&home);
+    let case = opened(&store, "C1", "Ev0").await.id;
+    turn_of(&store, "slack:channel:C1", "Ev1", &["the cache is stale"]).await;
+    let older = "UPDATE case_note SET spelling = 'thecacheisstale'";
+    store.write(move |conn| Ok(conn.execute(older, [])?)).await.unwrap();
+    turn_of(&store, "slack:channel:C1", "Ev2", &["The cache is stale.", "DNS"]).await;
+    assert_eq!(texts(&store.case(case).await.unwrap().unwrap()), ["the cache is stale", "DNS"]);
+}
+
 #[tokio::test]
 async fn a_reset_and_a_parked_question_leave_a_case_whole() {
     let home = home();

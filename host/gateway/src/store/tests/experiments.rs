@@ -33,7 +33,7 @@ async fn an_experiment_is_known_as_it_was_when_it_last_began() {
     assert_eq!(store.design("less").await.unwrap(), None);
     for weight in [1, 2] {
         let arm = DesignedArm { name: "a".into(), weight, ..DesignedArm::default() };
-        let design = Design { control: "a".into(), arms: vec![arm] };
+        let design = Design { control: "a".into(), arms: vec![arm], ..Design::default() };
         store.keep_design("less", &design, NOW).await.unwrap();
         assert_eq!(store.design("less").await.unwrap(), Some(design));
     }
@@ -51,9 +51,9 @@ async fn an_arm_with_other_policies_is_known_to_have_changed() {
             ..DesignedArm::default()
         };
         let arms = ["a", "b"].into_iter().zip(policies).map(arm).collect();
-        let (store, design) = (store.clone(), Design { control: "a".into(), arms });
+        let (store, design) = (store.clone(), Design { control: "a".into(), arms, ..Design::default() });
         async move {
-            let kept = store.keep_design("less", &design, now_ms).await.unwrap();
+            let kept = store.keep_design("less", &design, now_ms).await.unwrap().unwrap();
             assert_eq!(store.design("less").await.unwrap().as_ref(), Some(&kept));
             kept.arms.into_iter().map(|arm| arm.changes_ms).collect::<Vec<_>>()
         }
@@ -68,8 +68,58 @@ async fn an_arm_with_other_policies_is_known_to_have_changed() {
     let session = turn(&store, KEY, "Ev1").await.session;
     store.draw("less", session, drawn("b"), "a", NOW).await.unwrap();
     let a = DesignedArm { name: "a".into(), policies: Some("t".into()), ..DesignedArm::default() };
-    store.keep_design("less", &Design { control: "a".into(), arms: vec![a] }, NOW + 6).await.unwrap();
+    let left_out = Design { control: "a".into(), arms: vec![a], ..Design::default() };
+    store.keep_design("less", &left_out, NOW + 6).await.unwrap();
     assert_eq!(begins([Some("t"), Some("1")], NOW + 7).await[1], [NOW + 7], "it was left out");
+}
+
+/// Once, `start` in gateway.json was all it took to go on with an experiment that was over, even after a promotion: then
+/// the promoted arm was compared with itself.
+#[tokio::test]
+async fn what_ran_under_a_name_stays_under_it() {
+    let home = home();
+    let store = open(&home);
+    let begins = |start: Option<&str>, now_ms| {
+        let arms = vec![DesignedArm { name: "a".into(), ..DesignedArm::default() }];
+        let design = Design { start: start.map(str::to_owned), control: "a".into(), arms };
+        let store = store.clone();
+        async move { store.keep_design("less", &design, now_ms).await.unwrap().is_some() }
+    };
+    assert!(begins(None, NOW).await, "an older program began it");
+    assert!(begins(Some("monday"), NOW + 1).await);
+    assert!(begins(Some("tuesday"), NOW + 2).await, "nobody has taken part");
+    let session = turn(&store, KEY, "Ev1").await.session;
+    store.draw("less", session, drawn("b"), "a", NOW).await.unwrap();
+    assert!(begins(Some("tuesday"), NOW + 3).await, "it is the same");
+    assert!(!begins(Some("wednesday"), NOW + 4).await);
+    assert_eq!(store.design("less").await.unwrap().unwrap().start.as_deref(), Some("tuesday"));
+}
+
+/// Once, what the control had answered in an arm's conversations while that was a shadow was missing in the arm alone.
+#[tokio::test]
+async fn an_arm_that_was_a_shadow_for_a_while_is_compared_from_then_on() {
+    let home = home();
+    let store = open(&home);
+    let session = turn(&store, KEY, "Ev1").await.session;
+    store.draw("less", session, drawn("b"), "a", NOW).await.unwrap();
+    let begins = |shadow, now_ms| {
+        let arm = |name: &str| DesignedArm {
+            name: name.into(),
+            policies: Some("1".into()),
+            shadow: shadow && name == "b",
+            ..DesignedArm::default()
+        };
+        let (store, design) =
+            (store.clone(), Design { control: "a".into(), arms: vec![arm("a"), arm("b")], ..Design::default() });
+        async move {
+            let kept = store.keep_design("less", &design, now_ms).await.unwrap().unwrap();
+            kept.arms.into_iter().map(|arm| arm.changes_ms).collect::<Vec<_>>()
+        }
+    };
+    let never = Vec::<i64>::new;
+    assert_eq!(begins(false, NOW + 1).await, [never(), never()]);
+    assert_eq!(begins(true, NOW + 2).await, [never(), never()]);
+    assert_eq!(begins(false, NOW + 3).await, [never(), vec![NOW + 3]]);
 }
 
 #[tokio::test]
@@ -128,6 +178,7 @@ async fn what_came_of_turns_is_added_up_by_conversation() {
         drawn_at_ms: NOW,
         turns: 2,
         failed: 1,
+        first_failed_ms: Some(NOW),
         overflowed: 1,
         tokens_in: 30,
         tokens_out: 10,
@@ -137,6 +188,28 @@ async fn what_came_of_turns_is_added_up_by_conversation() {
     assert_eq!(known, [expected]);
     let since = store.arm_conversations("less", NOW + 1_000_000_000).await.unwrap();
     assert_eq!([since[0].turns, since[0].failed, since[0].tokens_in], [0; 3], "none was answered since");
+}
+
+/// Once, a policy that always failed was said to fail less than the control, as it was suspended most of the time.
+#[tokio::test]
+async fn a_turn_in_which_a_policy_was_suspended_is_none_without_a_failure() {
+    let home = home();
+    let store = open(&home);
+    let outcome = |failed, skipped| TurnOutcome { tags: tags("b"), failed, skipped, ..TurnOutcome::default() };
+    let session = answered(&store, KEY, "Ev1", outcome(false, false), "1.1").await.session;
+    store.draw("less", session, drawn("b"), "a", NOW).await.unwrap();
+    for (event, ts, [failed, skipped]) in
+        [("Ev2", "1.2", [true, true]), ("Ev3", "1.3", [false, true]), ("Ev4", "1.4", [false, true])]
+    {
+        answered(&store, KEY, event, outcome(failed, skipped), ts).await;
+    }
+    let known = &store.arm_conversations("less", i64::MIN).await.unwrap()[0];
+    assert_eq!((known.turns, known.failed, known.unseen, known.seen()), (4, 1, 2, 2));
+    assert!(known.first_failed_ms.is_some() && known.first_failed_ms == known.first_skipped_ms, "{known:?}");
+    // What an older program has not noted may have been hidden.
+    store.write(|conn| Ok(conn.execute("UPDATE turn SET skipped = NULL", [])?)).await.unwrap();
+    let known = &store.arm_conversations("less", i64::MIN).await.unwrap()[0];
+    assert_eq!((known.unseen, known.first_skipped_ms), (0, Some(NOW)));
 }
 
 /// While Slack was out of reach, answers waited, and each counted as one that took no time.
@@ -234,7 +307,7 @@ async fn identical_arms_were_said_to_differ_once_one_was_stopped() {
         }
     }
     let of = |name: &str| DesignedArm { name: name.into(), weight: 1, ..DesignedArm::default() };
-    let design = Design { control: "a".into(), arms: vec![of("a"), of("b")] };
+    let design = Design { control: "a".into(), arms: vec![of("a"), of("b")], ..Design::default() };
     let (known, stopped) =
         (store.arm_conversations("less", i64::MIN).await.unwrap(), store.stopped_arms("less").await.unwrap());
     let figures = figures::figures("less", Some(&design), &known, &stopped);

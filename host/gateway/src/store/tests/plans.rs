@@ -103,6 +103,7 @@ const BY_INDEX: &[&str] = &[
     cases::ONE,
     cases::NOTES,
     cases::ADD_NOTE,
+    cases::SPELLINGS,
     cases::ADD_MESSAGE,
     cases::IS_KNOWN,
     cases::travel::OF_SESSION,

@@ -28,12 +28,13 @@ pub(in crate::store) const ANSWER: &str =
     "UPDATE turn SET answered_at = ?2, report = ?3, input_tokens = ?4, output_tokens = ?5,
             cache_read_tokens = ?6, cache_creation_tokens = ?7,
             policy = ?8, experiment = ?9, arm = ?10, failed = ?11, overflowed = ?12, reasked = ?13, asked_by = ?14,
-            placeholder = coalesce(?15, placeholder)
+            placeholder = coalesce(?15, placeholder), skipped = ?16
      WHERE id = ?1 AND answered_at IS NULL AND delivered_at IS NULL";
 /// What was spent on a turn that gets no answer, and what came of it.
 pub(in crate::store) const SPENT: &str =
     "UPDATE turn SET input_tokens = ?2, output_tokens = ?3, cache_read_tokens = ?4,
-            cache_creation_tokens = ?5, policy = ?6, experiment = ?7, arm = ?8, failed = ?9, overflowed = ?10
+            cache_creation_tokens = ?5, policy = ?6, experiment = ?7, arm = ?8, failed = ?9, overflowed = ?10,
+            skipped = ?11
      WHERE id = ?1 AND answered_at IS NULL AND delivered_at IS NULL";
 /// The items are those of [`Standing`].
 pub(in crate::store) const STANDING: &str =
@@ -217,12 +218,13 @@ impl Store {
     /// # Errors
     /// Nothing was stored.
     pub async fn spent(&self, turn: TurnId, usage: Usage, outcome: &TurnOutcome) -> Result<(), StoreError> {
-        let TurnOutcome { tags, failed, overflowed, .. } = outcome.clone();
+        let TurnOutcome { tags, failed, skipped, overflowed, .. } = outcome.clone();
         self.write(move |conn| {
             let (experiment, arm) = tags.place.as_ref().map(|place| (&*place.experiment, &*place.arm)).unzip();
             let [input, output, read, created] = stored_usage(usage);
             let policy = tags.policy_sha256.as_deref();
-            let values = params![turn.0, input, output, read, created, policy, experiment, arm, failed, overflowed];
+            let values =
+                params![turn.0, input, output, read, created, policy, experiment, arm, failed, overflowed, skipped];
             Ok(conn.prepare_cached(SPENT)?.run(values)?)
         })
         .await
@@ -299,7 +301,7 @@ impl Standing {
 fn answer(conn: &Connection, turn: TurnId, recorded: &Recorded, report: &str, now_ms: i64) -> Result<(), Fault> {
     let Recorded { usage, placeholder, outcome, .. } = recorded;
     let [input, output, read, created] = stored_usage(*usage);
-    let TurnOutcome { tags, failed, overflowed, reasked, asked_by } = outcome;
+    let TurnOutcome { tags, failed, skipped, overflowed, reasked, asked_by } = outcome;
     let (experiment, arm) = tags.place.as_ref().map(|place| (&*place.experiment, &*place.arm)).unzip();
     let values = params![
         turn.0,
@@ -316,7 +318,8 @@ fn answer(conn: &Connection, turn: TurnId, recorded: &Recorded, report: &str, no
         overflowed,
         reasked,
         asked_by,
-        placeholder
+        placeholder,
+        skipped
     ];
     Ok(conn.prepare_cached(ANSWER)?.run(values)?)
 }

@@ -115,7 +115,7 @@ pub(super) async fn escalate(
         (services.messages.told_proposed(), EscalationOutcome::Proposed, (proposed, vec![shown]))
     };
     work.tally.escalation = Some(prepared);
-    Ok((Done { text: told, is_error: false, found: false }, fate))
+    Ok((Done { text: told, is_error: false, found_in: None }, fate))
 }
 
 /// Returns the question as the contacts read it: one message in its thread, or, if they cannot see that, a direct

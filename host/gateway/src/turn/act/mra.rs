@@ -83,7 +83,8 @@ pub(super) async fn ask(services: &Services, work: &Work<'_>, question: &MraQues
     });
     let ok = outcome.result.is_ok();
     show_call(&*services.front, &services.messages, work, &outcome).await;
-    Ok(Done { text: services.messages.mra_outcome(&outcome), is_error: !ok, found: ok })
+    let found_in = ok.then(|| question.repo().to_owned());
+    Ok(Done { text: services.messages.mra_outcome(&outcome), is_error: !ok, found_in })
 }
 
 /// Shows a call to people whose verbosity setting asks for it. If this fails, the turn goes on.
@@ -146,9 +147,9 @@ pub(super) fn show_progress(front: &Arc<dyn Front>, settings: progress::Settings
     }));
 }
 
-/// Returns how much of a result the window keeps.
-pub(super) async fn cap(work: &Work<'_>, content: &str) -> CapVerdict {
+/// Returns how much of a result about this repository the window keeps.
+pub(super) async fn cap(work: &Work<'_>, repo: String, content: &str) -> CapVerdict {
     let limit = work.exchange.budget.limit;
-    let incoming = IncomingInput { kind: Origin::MraResult, name: "mra".into(), text: Arc::from(content), limit };
+    let incoming = IncomingInput { kind: Origin::MraResult, name: repo, text: Arc::from(content), limit };
     work.ports.cap(incoming).await
 }

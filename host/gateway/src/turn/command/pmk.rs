@@ -29,11 +29,12 @@ pub(super) async fn carry_out(
     asked: ParsedCommand,
     refused: Option<Reason>,
 ) -> Result<String, TurnError> {
+    if let Some(reason) = refused {
+        log_refusal(services, turn, &asked, reason).await;
+        return Ok(services.messages.may_not(reason));
+    }
     let clerk = clerk(&services.home, turn);
     let (action, arguments) = asked.logged();
-    if let Some(reason) = refused {
-        return Ok(refuse(clerk, action, arguments, reason.name(), services.messages.may_not(reason)).await);
-    }
     let Some(order) = asked.order() else {
         let usage = help::usage(&services.messages, &asked);
         let changes = matches!(&asked, ParsedCommand::Entry { entry, .. } if entry.changes);
@@ -45,6 +46,13 @@ pub(super) async fn carry_out(
         });
     };
     answer(services, turn, clerk, order, action).await
+}
+
+/// Logs a command that its author may not give.
+pub(in crate::turn) async fn log_refusal(services: &Services, turn: &OpenTurn, asked: &ParsedCommand, reason: Reason) {
+    let clerk = clerk(&services.home, turn);
+    let (action, arguments) = asked.logged();
+    offload(move || clerk.refuse(&action, &arguments, reason.name())).await;
 }
 
 /// Logs a refusal and returns its text.

@@ -3,13 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pmk_core::CapVerdict;
-use pmk_policy::{CapDecision, Outcome, PruneDecision, Record, RecoverDecision, SummaryDecision};
+use pmk_policy::{CapDecision, DecidedBy, Outcome, PruneDecision, Record, RecoverDecision, SummaryDecision};
 
 use super::{Difference, Unfit};
 use crate::evaluation::authoring::{ranges::ranges, recorded::Recorded};
 
 /// The lines of an answer by name.
 pub(super) type Lines = BTreeMap<String, String>;
+
+/// The rung of an answer that chooses none: what the host would then do is not the policy's answer.
+const LEFT: &str = "left to the next layer";
 
 /// The answer of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +35,11 @@ impl Answer {
             }
             if let Some((marker, before)) = &applied.marker {
                 lines.push(("marker", format!("before {}: {}", recorded.file_index(*before), marker.text())));
+            }
+            if let Some(recall) = &applied.recall {
+                // Ids of archived messages are their positions in the file.
+                let indexes: Vec<usize> = recall.ids.iter().filter_map(|&id| usize::try_from(id).ok()).collect();
+                lines.push(("recalled", ranges(&indexes)));
             }
             let shortened: Vec<String> = applied
                 .replaced
@@ -73,7 +81,13 @@ impl Answer {
     }
 
     pub(super) fn of_recovery(decision: &RecoverDecision) -> Answer {
-        Answer::of(&decision.records, || vec![("rung", decision.rung.name().to_owned())])
+        Answer::of(&decision.records, || {
+            let rung = match decision.decided_by {
+                DecidedBy::Policy(_) => decision.rung.name(),
+                DecidedBy::Floor => LEFT,
+            };
+            vec![("rung", rung.to_owned())]
+        })
     }
 
     /// If the policy gave no usable answer, the outcome is the only line.

@@ -43,7 +43,8 @@ pub struct Case {
     /// The model's whole window in tokens; four thirds of the budget if it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     window: Option<u64>,
-    /// The call that the decision is for, if it does not follow from the history or from the rungs tried.
+    /// The call that the decision is for. Without it, a prune is for the call that the history ends with, and an overflow
+    /// is one of the first call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     phase: Option<Phase>,
     /// Whether the seed may be removed.
@@ -233,7 +234,7 @@ impl Overflow {
         let rung = |name: &String| Rung::ALL.into_iter().find(|rung| rung.name() == name).ok_or_else(|| name.clone());
         let rungs = |names: &[String]| names.iter().map(rung).collect::<Result<Vec<_>, _>>();
         Ok(OverflowInput {
-            phase: phase.unwrap_or(if self.tried.is_empty() { Phase::First } else { Phase::Synthesise }),
+            phase: phase.unwrap_or_default(),
             tried: rungs(&self.tried)?,
             available: rungs(&self.available)?,
             observed_tokens: self.observed_tokens,

@@ -78,7 +78,8 @@ fn summarize(examiner: &mut Examiner<'_>, stack: &Stack, histories: &[Named]) {
     }
 }
 
-/// Every set of rungs that may have been tried, with every set that may be available.
+/// Every set of rungs that may have been tried, with every set that may be available, in either phase: trying a rung
+/// changes no phase.
 fn recover(examiner: &mut Examiner<'_>, stack: &Stack) {
     for overflow in overflows() {
         let situation = || situation(&overflow);
@@ -99,13 +100,13 @@ fn overflows() -> Vec<OverflowInput> {
     let mut all = Vec::new();
     for (available, tried) in (0..8).flat_map(|available| (0..8).map(move |tried| (available, tried))) {
         let numbers = if (available + tried) % 2 == 0 { (None, None) } else { (Some(213_462), Some(200_000)) };
-        all.push(OverflowInput {
-            phase: if tried == 0 { Phase::First } else { Phase::Synthesise },
+        all.extend([Phase::First, Phase::Synthesise].map(|phase| OverflowInput {
+            phase,
             tried: chosen(tried),
             available: chosen(available),
             observed_tokens: numbers.0,
             allowed_tokens: numbers.1,
-        });
+        }));
     }
     all
 }
@@ -115,5 +116,9 @@ fn situation(overflow: &OverflowInput) -> String {
         [] => "nothing".to_owned(),
         rungs => rungs.iter().map(|rung| rung.name()).collect::<Vec<_>>().join(", "),
     };
-    format!("an overflow, {} tried, {} available", names(&overflow.tried), names(&overflow.available))
+    let phase = match overflow.phase {
+        Phase::First => "",
+        Phase::Synthesise => ", at work on a result",
+    };
+    format!("an overflow, {} tried, {} available{phase}", names(&overflow.tried), names(&overflow.available))
 }

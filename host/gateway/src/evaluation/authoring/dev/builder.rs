@@ -144,22 +144,25 @@ impl Builder {
             return Builder::cargo(folder);
         }
         let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-        let name = absolute.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let component = folder.join(format!("{name}.wasm"));
-        let (what, mut command) = if folder.join("package.json").exists() {
+        let (what, script, mut command) = if folder.join("package.json").exists() {
             let mut npm = Command::new("npm");
             npm.args(["run", "--silent", "build"]);
-            ("npm run build", npm)
+            ("npm run build", "build.mjs", npm)
         } else if folder.join("build.py").exists() {
             let own = absolute.join(".venv/bin/python");
             let mut python = Command::new(if own.exists() { own } else { "python3".into() });
             python.arg("build.py");
-            ("build.py", python)
+            ("build.py", "build.py", python)
         } else {
             return Err(BuilderError::Unknown(folder.to_owned()));
         };
         command.current_dir(folder);
-        Builder::of(what, command, component, None)
+        // The folder may be called otherwise, like that of a clone.
+        let component = written_by(&folder.join(script)).unwrap_or_else(|| {
+            let name = absolute.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            format!("{name}.wasm")
+        });
+        Builder::of(what, command, folder.join(component), None)
     }
 
     fn cargo(folder: &Path) -> Result<Builder, BuilderError> {
@@ -275,6 +278,13 @@ impl Builder {
             ..Spec::new(self.command.get_program(), self.command.get_args())
         }
     }
+}
+
+/// Returns the component that a build script names, the last one as its result comes last.
+fn written_by(script: &Path) -> Option<String> {
+    let script = files::read_text(script).ok()?;
+    let mut quoted = script.split(['"', '\'']).filter(|text| !text.contains(char::is_whitespace));
+    quoted.rfind(|text| text.len() > ".wasm".len() && text.ends_with(".wasm")).map(str::to_owned)
 }
 
 fn existing(folder: &Path) -> Result<&Path, BuilderError> {

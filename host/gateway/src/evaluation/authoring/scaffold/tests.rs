@@ -96,3 +96,15 @@ fn the_dependencies_that_come_along_are_those_of_the_workspace() {
         assert_eq!(registered.len(), wanted.count(), "each dependency is brought along, and no other");
     }
 }
+
+/// A second `npm install` took away a package that the build's tool needs and does not name.
+#[test]
+fn installing_a_javascript_project_once_more_broke_its_build() {
+    let wanted = |manifest: &str| {
+        let manifest: Value = serde_json::from_str(manifest).expect("a manifest");
+        manifest["devDependencies"].clone()
+    };
+    let example = include_str!("../../../../../../plugins/examples/channels-js/package.json");
+    let (_, template) = embedded::copies(&[("plugins/templates/js/package.json", "")]).next().expect("the manifest");
+    assert_eq!(wanted(&template), wanted(example), "the example is built with what a project is built with");
+}
