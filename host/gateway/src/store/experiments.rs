@@ -63,8 +63,8 @@ const CONVERSATIONS: &str = "SELECT a.arm, a.weights, a.moved_to IS NOT NULL, co
                               AND t.delivered_at IS NULL THEN 1 END), 0) AS BIGINT),
             a.drawn_at,
             CAST(coalesce(sum(CASE WHEN t.skipped <> 0 AND t.failed = 0 THEN 1 END), 0) AS BIGINT),
-            min(CASE WHEN t.failed <> 0 THEN coalesce(t.answered_at, t.delivered_at) END),
-            min(CASE WHEN coalesce(t.skipped, 1) <> 0 THEN coalesce(t.answered_at, t.delivered_at) END)
+            min(CASE WHEN t.failed <> 0 AND t.skipped IS NOT NULL THEN coalesce(t.answered_at, t.delivered_at) END),
+            min(CASE WHEN t.skipped <> 0 THEN coalesce(t.answered_at, t.delivered_at) END)
      FROM arm a
      LEFT JOIN turn t ON t.experiment = a.experiment AND t.session_id = a.session_id AND t.arm = a.arm
        AND coalesce(t.answered_at, t.delivered_at) BETWEEN ?2 AND ?3
@@ -120,10 +120,10 @@ pub struct ArmConversation {
     pub undelivered: u64,
     /// Turns in which a suspended policy was skipped and none failed: whether it would have failed is not known.
     pub unseen: u64,
-    /// When the first turn ended in which a policy failed.
+    /// When the first turn ended in which a policy failed. Turns of which an older program has not noted whether a
+    /// suspended policy was skipped are left out, here and below.
     pub first_failed_ms: Option<i64>,
-    /// When the first turn ended in which a suspended policy was skipped, or may have been: an older program has not
-    /// noted it.
+    /// When the first turn ended in which a suspended policy was skipped.
     pub first_skipped_ms: Option<i64>,
 }
 

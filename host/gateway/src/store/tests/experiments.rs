@@ -206,10 +206,10 @@ async fn a_turn_in_which_a_policy_was_suspended_is_none_without_a_failure() {
     let known = &store.arm_conversations("less", i64::MIN).await.unwrap()[0];
     assert_eq!((known.turns, known.failed, known.unseen, known.seen()), (4, 1, 2, 2));
     assert!(known.first_failed_ms.is_some() && known.first_failed_ms == known.first_skipped_ms, "{known:?}");
-    // What an older program has not noted may have been hidden.
+    // What an older program has not noted may have been hidden: its failures are no evidence.
     store.write(|conn| Ok(conn.execute("UPDATE turn SET skipped = NULL", [])?)).await.unwrap();
     let known = &store.arm_conversations("less", i64::MIN).await.unwrap()[0];
-    assert_eq!((known.unseen, known.first_skipped_ms), (0, Some(NOW)));
+    assert_eq!((known.failed, known.unseen, known.first_failed_ms, known.first_skipped_ms), (1, 0, None, None));
 }
 
 /// While Slack was out of reach, answers waited, and each counted as one that took no time.
