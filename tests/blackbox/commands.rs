@@ -128,11 +128,7 @@ fn every_command(language: &str) -> String {
         "/pmk admin audit 5",
         "/pmk admin audit 0",
     ];
-    let said = |(number, text): (usize, &&str)| {
-        json!({"user": ADMIN, "channel": "D1", "event_id": format!("Ev{number}"), "text": text}).to_string()
-    };
-    let input: Vec<String> = texts.iter().enumerate().map(said).collect();
-    let lines = terminal.home.run(&["run", "--model", "sim"], &input.join("\n")).ok().lines();
+    let lines = said_by_the_admin(&terminal.home, &texts);
     let mut shown = String::new();
     for (number, text) in texts.iter().enumerate() {
         let of_it: Vec<Value> =
@@ -144,6 +140,15 @@ fn every_command(language: &str) -> String {
     shown.push_str(&terminal.config());
     shown.push_str(&logged(&terminal.home).join("\n"));
     without_times(&shown)
+}
+
+/// What a gateway prints if the admin says these one after the other, as `Ev0`, `Ev1` and so on.
+fn said_by_the_admin(home: &Home, texts: &[&str]) -> Vec<Value> {
+    let said = |(number, text): (usize, &&str)| {
+        json!({"user": ADMIN, "channel": "D1", "event_id": format!("Ev{number}"), "text": text}).to_string()
+    };
+    let input: Vec<String> = texts.iter().enumerate().map(said).collect();
+    home.run(&["run", "--model", "sim"], &input.join("\n")).ok().lines()
 }
 
 /// The times of the log, which differ from run to run.
@@ -183,11 +188,7 @@ fn what_only_the_host_may_do_is_no_command() {
         "/pmk admin blocklist remove U9",
         "/pmk admin atoms edit 2026-04-28T0213-5388",
     ];
-    let said = |(number, text): (usize, &&str)| {
-        json!({"user": ADMIN, "channel": "D1", "event_id": format!("Ev{number}"), "text": text}).to_string()
-    };
-    let input: Vec<String> = texts.iter().enumerate().map(said).collect();
-    let lines = terminal.home.run(&["run", "--model", "sim"], &input.join("\n")).ok().lines();
+    let lines = said_by_the_admin(&terminal.home, &texts);
     let told = replies(&lines);
     assert_eq!(told.len(), texts.len(), "{lines:#?}");
     let refused = [":grey_question: Unknown admin subcommand", "Usage:"];

@@ -18,8 +18,11 @@ use super::{
     testing::CREATED_MS,
 };
 
-/// The knowledge of a small team: (scope, question, tags, answer).
-const KNOWN: &[(&str, &str, &[&str], &str)] = &[
+/// The scope, question, tags and answer of an atom.
+type Known = (&'static str, &'static str, &'static [&'static str], &'static str);
+
+/// The knowledge of a small team.
+const KNOWN: &[Known] = &[
     (
         "erp",
         "如何查詢本月各部門廣告預算分配比例？",
@@ -92,6 +95,14 @@ impl Home {
             atom.approve();
         }
         self.files.save_new(&atom).unwrap()
+    }
+
+    /// Saves a pending atom that has a notice.
+    fn save_noticed(&self, (scope, question, tags, answer): Known) -> (PathBuf, Notice) {
+        let path = self.save(scope, question, tags, answer, Status::Pending);
+        let notice = Notice { channel_id: "D1".into(), message_ts: "1777342420.000100".into() };
+        moderation::note_notice(&self.files, &path, &notice).unwrap();
+        (path, notice)
     }
 
     fn ask(&mut self, text: &str) -> Vec<String> {
@@ -305,10 +316,8 @@ fn an_atom_that_was_set_back_to_pending_by_hand_did_not_stay_so() {
 #[test]
 fn an_approval_is_seen_at_once_and_a_rejection_too() {
     let mut home = Home::new();
-    let (scope, question, tags, answer) = KNOWN[2];
-    let path = home.save(scope, question, tags, answer, Status::Pending);
-    let notice = Notice { channel_id: "D1".into(), message_ts: "1777342420.000100".into() };
-    moderation::note_notice(&home.files, &path, &notice).unwrap();
+    let (_, question, ..) = KNOWN[2];
+    let (path, notice) = home.save_noticed(KNOWN[2]);
     let found = home.library.by_notice(&notice, CREATED_MS).unwrap().unwrap();
     assert_eq!(found.path, path);
     moderation::approve_file(&home.files, &path).unwrap();
@@ -322,10 +331,7 @@ fn an_approval_is_seen_at_once_and_a_rejection_too() {
 #[test]
 fn a_notice_about_an_atom_whose_file_was_broken_was_about_nothing() {
     let mut home = Home::new();
-    let (scope, question, tags, answer) = KNOWN[2];
-    let path = home.save(scope, question, tags, answer, Status::Pending);
-    let notice = Notice { channel_id: "D1".into(), message_ts: "1777342420.000100".into() };
-    moderation::note_notice(&home.files, &path, &notice).unwrap();
+    let (path, notice) = home.save_noticed(KNOWN[2]);
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replace("question: ", "question: [")).unwrap();
     let error = home.library.by_notice(&notice, CREATED_MS).unwrap_err();
@@ -341,10 +347,7 @@ fn a_notice_about_an_atom_whose_file_was_broken_was_about_nothing() {
 #[test]
 fn a_verdict_on_an_atom_that_somebody_has_copied_was_one_on_the_copy() {
     let mut home = Home::new();
-    let (scope, question, tags, answer) = KNOWN[2];
-    let path = home.save(scope, question, tags, answer, Status::Pending);
-    let notice = Notice { channel_id: "D1".into(), message_ts: "1777342420.000100".into() };
-    moderation::note_notice(&home.files, &path, &notice).unwrap();
+    let (path, notice) = home.save_noticed(KNOWN[2]);
     let copy = path.with_file_name("0.md");
     fs::write(&copy, fs::read_to_string(&path).unwrap().replace("id: 2026", "id: 2027")).unwrap();
     let error = home.library.by_notice(&notice, CREATED_MS).unwrap_err();
@@ -359,10 +362,7 @@ fn a_verdict_on_an_atom_that_somebody_has_copied_was_one_on_the_copy() {
 #[test]
 fn an_atom_with_a_link_to_its_file_could_not_be_judged() {
     let mut home = Home::new();
-    let (scope, question, tags, answer) = KNOWN[2];
-    let path = home.save(scope, question, tags, answer, Status::Pending);
-    let notice = Notice { channel_id: "D1".into(), message_ts: "1777342420.000100".into() };
-    moderation::note_notice(&home.files, &path, &notice).unwrap();
+    let (path, notice) = home.save_noticed(KNOWN[2]);
     let link = home.files.root().join("crm/0.md");
     fs::create_dir(link.parent().unwrap()).unwrap();
     symlink(&path, &link).unwrap();
