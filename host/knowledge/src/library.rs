@@ -317,7 +317,7 @@ fn told(atom: &Atom) -> IndexedText {
 fn distinct(files: &AtomFiles, mut places: Vec<Place>) -> Vec<Place> {
     let file = |path: PathBuf| path.canonicalize().unwrap_or(path);
     let is_link = |path: PathBuf| path != file(path.clone());
-    places.sort_by_key(|place| is_link(path_of(files, place)));
+    places.sort_by_cached_key(|place| is_link(path_of(files, place)));
     let mut seen = HashSet::new();
     places.retain(|place| seen.insert(file(path_of(files, place))));
     places

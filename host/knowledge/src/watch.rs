@@ -79,13 +79,16 @@ impl Watch {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 meta => meta?.modified()?,
             };
-            if all || seen.scopes.contains(scope) || self.settled.get(scope) != Some(&modified) {
-                changed.push(scope.clone());
-                self.linked.remove(scope);
+            let may_differ = all || seen.scopes.contains(scope) || self.settled.get(scope) != Some(&modified);
+            // Without a watcher, every scope always counts as changed.
+            if may_differ && self.watcher.is_some() {
                 if has_link(&self.root.join(scope)) {
                     self.linked.insert(scope.clone());
+                } else {
+                    self.linked.remove(scope);
                 }
-            } else if self.linked.contains(scope) {
+            }
+            if may_differ || self.linked.contains(scope) {
                 changed.push(scope.clone());
             }
             if has_settled(modified) {

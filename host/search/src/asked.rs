@@ -62,7 +62,10 @@ impl Asked {
         let terms = || pieces.iter().flat_map(terms_of);
         let mut asked = Terms::default();
         asked.push_up_to(MAX_FIRST, terms());
-        asked.push_up_to(MAX_TERMS, terms().rev());
+        // With fewer, these were all.
+        if asked.list.len() == MAX_FIRST {
+            asked.push_up_to(MAX_TERMS, terms().rev());
+        }
         Asked { terms: asked.list }
     }
 

@@ -65,7 +65,7 @@ impl AtomicFile {
         name.push(SUFFIX);
         let path = PathBuf::from(name);
         let file = home::open_private_file_nofollow(&path).map_err(|error| match Errno::from_io_error(&error) {
-            Some(Errno::LOOP) => io::Error::other(format!("`{}` is a link", path.display())),
+            Some(Errno::LOOP) => io::Error::other(format!("`{}` is a link: remove it", path.display())),
             _ => error,
         })?;
         // The previous holder may have finished in the meantime: then this is the complete file, under its own name.
@@ -155,7 +155,7 @@ mod tests {
             symlink(at(target), at("a.jsonl.unfinished")).expect("a link");
             for over in [Overwrite::Nothing, Overwrite::Another] {
                 let refused = AtomicFile::begin(&at("a.jsonl"), over).map(drop);
-                let told = matches!(&refused, Err(NotWritten::Io(error)) if error.to_string().ends_with("is a link"));
+                let told = matches!(&refused, Err(NotWritten::Io(error)) if error.to_string().ends_with("is a link: remove it"));
                 assert!(told, "{refused:?}");
             }
             fs::remove_file(at("a.jsonl.unfinished")).expect("the link");

@@ -59,7 +59,9 @@ impl StatusCommand {
                 shown.refusal().map(|refusal| context.translated(&refusal.hint).into_owned()),
                 shown.unstorable().map(|_| messages.status_unstorable_hint()),
                 shown.config().map(|_| config_hint(context, &messages)),
-                shown.experiment().map(|_| messages.status_experiment_hint()),
+                shown
+                    .experiment()
+                    .map(|_| messages.status_experiment_hint(&home::command(&context.home, "experiment stop"))),
                 shown.trouble().map(|_| messages.status_ledger_hint()),
             ];
             for hint in hints.into_iter().flatten() {

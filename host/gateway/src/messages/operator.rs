@@ -190,8 +190,8 @@ impl Messages {
     }
 
     /// What to do about that.
-    pub fn status_experiment_hint(&self) -> String {
-        self.text("status-experiment-hint", [])
+    pub fn status_experiment_hint(&self, command: &str) -> String {
+        self.text("status-experiment-hint", [("command", command.into())])
     }
 
     /// The sockets of the connection.
@@ -265,7 +265,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
             messages.status_ledger_hint(),
             messages.status_unstorable_hint(),
             messages.status_config_hint("pmk-host config check"),
-            messages.status_experiment_hint(),
+            messages.status_experiment_hint("pmk-host experiment stop"),
             line,
         ])
         .collect()

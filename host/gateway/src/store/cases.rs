@@ -241,14 +241,16 @@ fn add_notes(conn: &Connection, case: CaseId, notes: &[Note], at_ms: i64, messag
 /// Returns the form by which a note is stored: that of the same one, if it is there already. Older programs had another
 /// form.
 fn stored_spelling(conn: &Connection, case: CaseId, note: &Note) -> Result<String, Fault> {
+    let spelling = note.spelling();
     let mut statement = conn.prepare_cached(SPELLINGS)?;
     let mut rows = statement.query(params![case.0, note.kind.name()])?;
     while let Some(row) = rows.next()? {
-        if Note::new(note.kind, &row.get::<_, String>(1)?).is_some_and(|stored| stored.is(note)) {
+        let stored = Note::new(note.kind, &row.get::<_, String>(1)?);
+        if stored.is_some_and(|stored| stored.spelling() == spelling) {
             return Ok(row.get(0)?);
         }
     }
-    Ok(note.spelling())
+    Ok(spelling)
 }
 
 fn one(conn: &Connection, id: CaseId) -> Result<Case, Fault> {

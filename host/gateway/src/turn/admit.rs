@@ -132,7 +132,7 @@ async fn of_person(services: &Services, mut turn: OpenTurn) -> Result<Admission,
         }
         (AccessDecision::Refused { reason }, command) => {
             if let (Action::Administer, Some(Command::Pmk(asked, _))) = (action, command) {
-                command::log_refusal(services, &turn, &asked, reason).await;
+                command::log_refusal(services, &turn, &asked, reason.name()).await;
             }
             ignore(services, turn, vec![]).await?;
             Admission::Nothing

@@ -47,9 +47,13 @@ fn question(text: &str) -> Request {
 /// Sends one request with the behaviours queued; also returns how often the server was asked.
 async fn asked(behaviours: Vec<Behaviour>) -> (Result<Answer, ModelError>, usize) {
     let server = stand_in::Anthropic::start().await;
-    let config = config(&server);
+    let mut config = config(&server);
     let idle = config.limits.idle_timeout;
     let stalls = matches!(behaviours[..], [Behaviour::Stall { .. } | Behaviour::Silence]);
+    if stalls {
+        // The limit on silence has to be the one that ends it.
+        config.limits.call_timeout = idle * 100;
+    }
     for behaviour in behaviours {
         server.push(behaviour);
     }
@@ -72,6 +76,9 @@ async fn asked(behaviours: Vec<Behaviour>) -> (Result<Answer, ModelError>, usize
         }
     };
     let (outcome, ()) = tokio::join!(ask, wait);
+    if stalls {
+        assert_eq!(outcome.as_ref().err(), Some(&ModelError::silent_for(idle)));
+    }
     (outcome, server.requests().len())
 }
 

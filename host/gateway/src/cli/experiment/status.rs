@@ -64,9 +64,15 @@ impl Status {
             let design = began_as.or_else(|| written.as_ref().map(figures::design));
             let mut figures = figures::figures(&name, design.as_ref(), &conversations, &stopped);
             if let (Some(store), Some(design)) = (&store, &design) {
-                for arm in &design.arms {
-                    let judged = store.arm_conversations(&name, design.judged_since(&arm.name)).await?;
-                    figures.hide_failures_since(&arm.name, guard_rail::hidden_since(&judged, &design.control));
+                for arm in design.arms.iter().filter(|arm| arm.name != design.control) {
+                    let hidden_ms = match design.judged_since(&arm.name) {
+                        i64::MIN => guard_rail::hidden_since(&conversations, &design.control),
+                        since_ms => {
+                            let judged = store.arm_conversations(&name, since_ms).await?;
+                            guard_rail::hidden_since(&judged, &design.control)
+                        }
+                    };
+                    figures.hide_failures_since(&arm.name, hidden_ms);
                 }
             }
             let began_ms = conversations.iter().map(|conversation| conversation.drawn_at_ms).min();

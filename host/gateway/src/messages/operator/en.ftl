@@ -44,7 +44,7 @@ status-config = not in use
 status-config-hint = correct gateway.json; `{ $command }` names everything that is wrong with it
 status-experiment-is = experiment `{ $experiment }` was not started: { $why }
 status-experiment-goes-on = the change to experiment `{ $experiment }`, whose previous arms go on: { $why }
-status-experiment-hint = correct `experiment` in gateway.json, or end it with `pmk-host experiment stop`; if only a file was missing, restart the gateway
+status-experiment-hint = correct `experiment` in gateway.json, or end it with `{ $command }`; if only a file was missing, restart the gateway
 status-sockets = sockets
 status-sockets-are = { $open } of { $of } connected, { $reconnects ->
     [one] one reconnect

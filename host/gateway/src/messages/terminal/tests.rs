@@ -24,6 +24,7 @@ const NOT_SAID: &[&str] = &[
     "doctor --offline",
     "earlier summary",
     "error: {}",
+    "experiment stop",
     "files.upload to the given address",
     "made private",
     "memory allocation of ",

@@ -30,35 +30,34 @@ pub(super) async fn carry_out(
     refused: Option<Reason>,
 ) -> Result<String, TurnError> {
     if let Some(reason) = refused {
-        log_refusal(services, turn, &asked, reason).await;
+        log_refusal(services, turn, &asked, reason.name()).await;
         return Ok(services.messages.may_not(reason));
     }
-    let clerk = clerk(&services.home, turn);
-    let (action, arguments) = asked.logged();
     let Some(order) = asked.order() else {
-        let usage = help::usage(&services.messages, &asked);
-        let changes = matches!(&asked, ParsedCommand::Entry { entry, .. } if entry.changes);
-        let is_admins = asked.action() == Action::Administer;
-        return Ok(match asked {
-            ParsedCommand::Entry { .. } if changes => refuse(clerk, action, arguments, show::FORM, usage).await,
-            ParsedCommand::Unknown { .. } if is_admins => refuse(clerk, action, arguments, show::WORD, usage).await,
-            ParsedCommand::Entry { .. } | ParsedCommand::Group { .. } | ParsedCommand::Unknown { .. } => usage,
-        });
+        let why = match &asked {
+            ParsedCommand::Entry { entry, .. } if entry.changes => Some(show::FORM),
+            ParsedCommand::Unknown { .. } if asked.action() == Action::Administer => Some(show::WORD),
+            ParsedCommand::Entry { .. } | ParsedCommand::Group { .. } | ParsedCommand::Unknown { .. } => None,
+        };
+        if let Some(why) = why {
+            log_refusal(services, turn, &asked, why).await;
+        }
+        return Ok(help::usage(&services.messages, &asked));
     };
-    answer(services, turn, clerk, order, action).await
+    let (action, _) = asked.logged();
+    answer(services, turn, clerk(&services.home, turn), order, action).await
 }
 
-/// Logs a command that its author may not give.
-pub(in crate::turn) async fn log_refusal(services: &Services, turn: &OpenTurn, asked: &ParsedCommand, reason: Reason) {
+/// Logs a command that is not carried out, and why.
+pub(in crate::turn) async fn log_refusal(
+    services: &Services,
+    turn: &OpenTurn,
+    asked: &ParsedCommand,
+    why: &'static str,
+) {
     let clerk = clerk(&services.home, turn);
     let (action, arguments) = asked.logged();
-    offload(move || clerk.refuse(&action, &arguments, reason.name())).await;
-}
-
-/// Logs a refusal and returns its text.
-async fn refuse(clerk: CommandExecutor, action: String, arguments: String, why: &'static str, words: String) -> String {
     offload(move || clerk.refuse(&action, &arguments, why)).await;
-    words
 }
 
 async fn answer(
