@@ -61,21 +61,39 @@ def parts_of(transcript) -> list[Part]:
 
 
 def keep_last_turn(transcript, budget, plan) -> bool:
-    """For a last turn that does not fit whole: everything before it goes, and its messages are shortened until the
-    request fits. Whether it does; if not, the plan is empty again."""
-    start, end = transcript.seed_end(), stored_end(transcript)
-    for last in transcript.cuts(end, 1):
-        chars = transcript.chars(last, end)
-        for length in LENGTHS:
-            plan.clear()
-            if start < last:
-                plan.remove(start, last)
-            for index, count in enumerate(chars, last):
-                if count > length:
-                    # Two thirds stay from the start, where texts state their subject; one from the end, where logs have
-                    # results.
-                    plan.shorten(index, length - length // 3, length // 3)
-            if plan.tokens() <= budget.limit():
-                return True
+    """For a last turn that does not fit whole: its messages are shortened until the request fits without older turns, of
+    which then as many stay as fit: the newest, also where their tools failed. Whether it fits; if not, the plan is empty
+    again."""
+    end = stored_end(transcript)
+    cuts = list(transcript.cuts(end, transcript.length()))
+    if not cuts:
+        return False
+    last, older = cuts[0], cuts[1:]
+    chars = transcript.chars(last, end)
+
+    def shortened(start: int, length: int) -> int:
+        plan.clear()
+        if transcript.seed_end() < start:
+            plan.remove(transcript.seed_end(), start)
+        for index, count in enumerate(chars, last):
+            if count > length:
+                # Two thirds stay from the start, where texts state their subject; one from the end, where logs have
+                # results.
+                plan.shorten(index, length - length // 3, length // 3)
+        return plan.tokens()
+
+    for length in LENGTHS:
+        room = budget.limit() - shortened(last, length)
+        if room < 0:
+            continue
+        oldest = last
+        for cut in older:
+            room -= sum(transcript.tokens(cut, oldest))
+            if room < 0:
+                break
+            oldest = cut
+        # Where no turn goes, the marker of an earlier prune stays, which may cost more than a new one.
+        limit = budget.limit()
+        return oldest == last or shortened(oldest, length) <= limit or shortened(last, length) <= limit
     plan.clear()
     return False

@@ -20,9 +20,10 @@ class Prune(exports.Prune):
         if plan.tokens() <= budget.limit():
             return
         start = transcript.seed_end()
-        end = oldest_kept(transcript, budget, host.setting_integer("keep-turns"))
+        keep = host.setting_integer("keep-turns")
+        end = oldest_kept(transcript, budget, keep)
         # A last turn that does not fit whole is shortened.
-        if end == stored_end(transcript) and keep_last_turn(transcript, budget, plan):
+        if end == stored_end(transcript) and keep_last_turn(transcript, budget, plan, keep):
             return
         if start < end:
             plan.remove(start, end)

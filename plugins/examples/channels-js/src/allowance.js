@@ -50,24 +50,40 @@ export function oldestKept(transcript, room, chars) {
 }
 
 /**
- * For a last turn that does not fit whole: everything before it goes, and its messages are shortened until the request fits
- * and they have no more characters than `chars`. Whether they do; if not, the plan is empty again.
+ * For a last turn that does not fit whole: its messages are shortened until the request fits without older turns and they
+ * have no more characters than `chars`. Of the 63 turns before it, as many stay as fit both. Whether it fits; if not,
+ * the plan is empty again.
  */
 export function keepLastTurn(transcript, budget, plan, chars) {
   const end = storedEnd(transcript);
-  const [start] = transcript.cuts(end, 1);
-  if (start === undefined) return false;
-  const counts = transcript.chars(start, end);
-  for (const length of LENGTHS) {
-    if (sum(counts.map((count) => Math.min(count, length))) > chars) continue;
+  const [last, ...older] = transcript.cuts(end, STEP);
+  if (last === undefined) return false;
+  const counts = transcript.chars(last, end);
+  const limit = Number(budget.limit());
+  const shortened = (start, length) => {
     plan.clear();
     if (transcript.seedEnd() < start) plan.remove(transcript.seedEnd(), start);
     // Two thirds stay from the start, where texts state their subject; one from the end, where logs have results.
     const tail = Math.floor(length / 3);
     counts.forEach((count, at) => {
-      if (count > length) plan.shorten(start + at, length - tail, tail);
+      if (count > length) plan.shorten(last + at, length - tail, tail);
     });
-    if (plan.tokens() <= budget.limit()) return true;
+    return Number(plan.tokens());
+  };
+  for (const length of LENGTHS) {
+    let left = chars - sum(counts.map((count) => Math.min(count, length)));
+    if (left < 0) continue;
+    let room = limit - shortened(last, length);
+    if (room < 0) continue;
+    let oldest = last;
+    for (const cut of older) {
+      room -= sum(transcript.tokens(cut, oldest));
+      left -= sum(transcript.chars(cut, oldest));
+      if (room < 0 || left < 0) break;
+      oldest = cut;
+    }
+    // Where no turn goes, the marker of an earlier prune stays, which may cost more than a new one.
+    return oldest === last || shortened(oldest, length) <= limit || shortened(last, length) <= limit;
   }
   plan.clear();
   return false;

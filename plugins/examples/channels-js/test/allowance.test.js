@@ -76,3 +76,15 @@ test('a last turn that does not fit whole is shortened', () => {
   assert.deepEqual(kept(5_000, 101), [false, []]);
   assert.deepEqual(kept(900, 90), [false, []]);
 });
+
+test('of the turns before it, as many stay as fit', () => {
+  const long = conversation(3, [], 1_000);
+  const kept = (limit, chars) => {
+    const plan = planned(limit - 40);
+    assert.equal(keepLastTurn(long, { limit: () => BigInt(limit) }, plan, chars), true);
+    return plan.edits;
+  };
+  assert.deepEqual(kept(100, 2_000), [['remove', 2, 6]]);
+  assert.deepEqual(kept(100, 4_000), [['remove', 2, 4]]);
+  assert.deepEqual(kept(100, 6_000), []);
+});

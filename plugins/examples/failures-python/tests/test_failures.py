@@ -97,6 +97,11 @@ class KeepLastTurn(unittest.TestCase):
         shortened = [("shorten", at, 1_334, 666) for at in range(6, 10)]
         self.assertEqual(plan.edits, [("remove", 2, 6), *shortened])
 
+    def test_of_the_turns_before_it_as_many_stay_as_fit(self):
+        plan = Plan(200, 60, 100)
+        self.assertTrue(keep_last_turn(Conversation("a", "b"), Budget(), plan))
+        self.assertEqual(plan.edits, [("shorten", at, 1_334, 666) for at in range(6, 10)])
+
     def test_where_that_is_not_enough_nothing_is_planned(self):
         plan = Plan(200, 200, 200)
         self.assertFalse(keep_last_turn(Conversation("a", "b"), Budget(), plan))

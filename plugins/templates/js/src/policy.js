@@ -16,9 +16,10 @@ export const prune = {
   prune(transcript, budget, plan) {
     if (plan.tokens() <= budget.limit()) return;
     const start = transcript.seedEnd();
-    const end = oldestKept(transcript, budget, Number(settingInteger('keep-turns')));
+    const keep = Number(settingInteger('keep-turns'));
+    const end = oldestKept(transcript, budget, keep);
     // A last turn that does not fit whole is shortened.
-    if (end === storedEnd(transcript) && keepLastTurn(transcript, budget, plan)) return;
+    if (end === storedEnd(transcript) && keepLastTurn(transcript, budget, plan, keep)) return;
     if (start < end) plan.remove(start, end);
   },
 };

@@ -54,19 +54,31 @@ function planned(...costs) {
 
 test('a last turn that does not fit whole is shortened', () => {
   const plan = planned(200, 90);
-  assert.equal(keepLastTurn(...conversation(30, 100), plan), true);
+  assert.equal(keepLastTurn(...conversation(30, 100), plan, 5), true);
   assert.deepEqual(plan.edits, [['remove', 2, 60], ['shorten', 60, 1_334, 666], ['shorten', 61, 1_334, 666]]);
+});
+
+test('of the turns before it, as many stay as fit', () => {
+  const shortened = [['shorten', 60, 1_334, 666], ['shorten', 61, 1_334, 666]];
+  const after = (keep, ...costs) => {
+    const plan = planned(200, 60, ...costs);
+    assert.equal(keepLastTurn(...conversation(30, 100), plan, keep), true);
+    return plan.edits;
+  };
+  assert.deepEqual(after(5, 100), [['remove', 2, 56], ...shortened]);
+  assert.deepEqual(after(2, 80), [['remove', 2, 58], ...shortened]);
+  assert.deepEqual(after(5, 110, 60), [['remove', 2, 60], ...shortened]);
 });
 
 test('the only turn is shortened, and nothing goes', () => {
   const plan = planned(200, 90);
-  assert.equal(keepLastTurn(...conversation(1, 100, [7]), plan), true);
+  assert.equal(keepLastTurn(...conversation(1, 100, [7]), plan, 5), true);
   assert.deepEqual(plan.edits, [['shorten', 2, 1_334, 666], ['shorten', 3, 1_334, 666]]);
 });
 
 test('where that is not enough, nothing is planned', () => {
   const plan = planned(200, 200, 200);
-  assert.equal(keepLastTurn(...conversation(30, 100), plan), false);
+  assert.equal(keepLastTurn(...conversation(30, 100), plan, 5), false);
   assert.deepEqual(plan.edits, []);
-  assert.equal(keepLastTurn(...conversation(0, 100), planned()), false);
+  assert.equal(keepLastTurn(...conversation(0, 100), planned(), 5), false);
 });

@@ -82,19 +82,26 @@ class OldestKept(unittest.TestCase):
 class KeepLastTurn(unittest.TestCase):
     def test_a_last_turn_that_does_not_fit_whole_is_shortened(self):
         plan = Plan(200, 90)
-        self.assertTrue(keep_last_turn(Conversation(30), Budget(100), plan))
+        self.assertTrue(keep_last_turn(Conversation(30), Budget(100), plan, 5))
         self.assertEqual(plan.edits, [("remove", 2, 60), ("shorten", 60, 1_334, 666), ("shorten", 61, 1_334, 666)])
+
+    def test_of_the_turns_before_it_as_many_stay_as_fit(self):
+        shortened = [("shorten", 60, 1_334, 666), ("shorten", 61, 1_334, 666)]
+        for keep, costs, end in [(5, (100,), 56), (2, (80,), 58), (5, (110, 60), 60)]:
+            plan = Plan(200, 60, *costs)
+            self.assertTrue(keep_last_turn(Conversation(30), Budget(100), plan, keep))
+            self.assertEqual(plan.edits, [("remove", 2, end), *shortened])
 
     def test_the_only_turn_is_shortened_and_nothing_goes(self):
         plan = Plan(200, 90)
-        self.assertTrue(keep_last_turn(Conversation(1, bytes([7])), Budget(100), plan))
+        self.assertTrue(keep_last_turn(Conversation(1, bytes([7])), Budget(100), plan, 5))
         self.assertEqual(plan.edits, [("shorten", 2, 1_334, 666), ("shorten", 3, 1_334, 666)])
 
     def test_where_that_is_not_enough_nothing_is_planned(self):
         plan = Plan(200, 200, 200)
-        self.assertFalse(keep_last_turn(Conversation(30), Budget(100), plan))
+        self.assertFalse(keep_last_turn(Conversation(30), Budget(100), plan, 5))
         self.assertEqual(plan.edits, [])
-        self.assertFalse(keep_last_turn(Conversation(0), Budget(100), Plan()))
+        self.assertFalse(keep_last_turn(Conversation(0), Budget(100), Plan(), 5))
 
 
 if __name__ == "__main__":
