@@ -1,7 +1,7 @@
 //! The engines: how components are compiled, metered and instantiated.
 
 use std::{
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
     time::Duration,
 };
@@ -94,16 +94,14 @@ fn pool(table_elements: usize) -> PoolingAllocationConfig {
     pool
 }
 
-/// Starts the clock that stops components which have fuel left but take too long. It ends with the engine.
-pub(crate) fn start_ticker(engine: &Engine) -> std::io::Result<()> {
-    let engine = engine.weak();
+/// Starts the clock that stops components which have fuel left but take too long: it ticks while any of them has a permit,
+/// so that an idle process sleeps. It ends when the permits are closed.
+pub(crate) fn start_clock(permits: &Arc<Permits>, tick: impl Fn() + Send + 'static) -> std::io::Result<()> {
+    let permits = Arc::clone(permits);
     thread::Builder::new().name("policy-clock".to_owned()).spawn(move || {
-        loop {
+        while permits.await_use() {
             thread::sleep(TICK);
-            match engine.upgrade() {
-                Some(engine) => engine.increment_epoch(),
-                None => break,
-            }
+            tick();
         }
     })?;
     Ok(())
@@ -117,32 +115,61 @@ pub(crate) fn ticks(wall: Duration) -> u64 {
 /// Permits to have an instance, so that the pool is never exhausted.
 #[derive(Debug)]
 pub(crate) struct Permits {
+    most: u32,
     state: Mutex<PermitState>,
     returned: Condvar,
+    used: Condvar,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct PermitState {
-    free: u32,
+    in_use: u32,
     /// How many wait for a permit: without them, returning one takes no call of the kernel.
     waiting: u32,
+    /// Whether the clock waits until one is in use.
+    clock_waits: bool,
+    is_closed: bool,
 }
 
 impl Permits {
-    pub fn new(count: u32) -> Self {
-        Permits { state: Mutex::new(PermitState { free: count, waiting: 0 }), returned: Condvar::new() }
+    pub fn new(most: u32) -> Self {
+        Permits { most, state: Mutex::default(), returned: Condvar::new(), used: Condvar::new() }
     }
 
     /// Waits for a permit. A holder waits for nothing else but the archive.
     pub fn acquire(&self) -> Permit<'_> {
         let mut state = self.state();
-        while state.free == 0 {
+        while state.in_use == self.most {
             state.waiting += 1;
             state = self.returned.wait(state).unwrap_or_else(PoisonError::into_inner);
             state.waiting -= 1;
         }
-        state.free -= 1;
+        state.in_use += 1;
+        self.wake_clock(&mut state);
         Permit(self)
+    }
+
+    /// Ends the clock.
+    pub fn close(&self) {
+        let mut state = self.state();
+        state.is_closed = true;
+        self.wake_clock(&mut state);
+    }
+
+    /// Waits until a permit is in use. Returns whether there will be any.
+    fn await_use(&self) -> bool {
+        let mut state = self.state();
+        while state.in_use == 0 && !state.is_closed {
+            state.clock_waits = true;
+            state = self.used.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        !state.is_closed
+    }
+
+    fn wake_clock(&self, state: &mut PermitState) {
+        if std::mem::take(&mut state.clock_waits) {
+            self.used.notify_one();
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, PermitState> {
@@ -157,7 +184,7 @@ pub(crate) struct Permit<'a>(&'a Permits);
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
         let mut state = self.0.state();
-        state.free += 1;
+        state.in_use -= 1;
         if state.waiting > 0 {
             self.0.returned.notify_one();
         }
@@ -167,6 +194,11 @@ impl Drop for Permit<'_> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+    use std::{
+        sync::atomic::{AtomicU32, Ordering},
+        time::Instant,
+    };
 
     use wasmtime::component::Component;
 
@@ -193,6 +225,31 @@ mod tests {
             }
         });
         assert_eq!(*most.lock().unwrap(), (0, 2));
+    }
+
+    #[test]
+    fn the_clock_ticks_only_while_a_permit_is_in_use_and_ends_with_them() {
+        let (permits, ticks) = (Arc::new(Permits::new(2)), Arc::new(AtomicU32::new(0)));
+        let counted = Arc::clone(&ticks);
+        let tick = move || {
+            counted.fetch_add(1, Ordering::SeqCst);
+        };
+        start_clock(&permits, tick).unwrap();
+        let await_that = |is: &dyn Fn() -> bool| {
+            let begun = Instant::now();
+            while !is() {
+                assert!(begun.elapsed() < Duration::from_secs(60), "in vain");
+                thread::yield_now();
+            }
+        };
+        let permit = permits.acquire();
+        await_that(&|| ticks.load(Ordering::SeqCst) > 2);
+        drop(permit);
+        let seen = ticks.load(Ordering::SeqCst);
+        thread::sleep(10 * TICK);
+        assert!(ticks.load(Ordering::SeqCst) <= seen + 1, "only a tick that had begun");
+        permits.close();
+        await_that(&|| Arc::strong_count(&permits) == 1);
     }
 
     /// The smallest component.

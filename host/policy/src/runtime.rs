@@ -52,8 +52,14 @@ struct Shared {
     engine: Engine,
     linker: Linker<State>,
     workshop: CompilationCache,
-    permits: Permits,
+    permits: Arc<Permits>,
     warnings: Vec<String>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.permits.close();
+    }
 }
 
 impl Runtime {
@@ -84,12 +90,15 @@ impl Runtime {
             error => LoadError::Engine { reason: error.to_string() },
         })?;
         let engine = engine::serving().map_err(cannot_set_up)?;
-        engine::start_ticker(&engine).map_err(|error| LoadError::Engine { reason: error.to_string() })?;
+        let permits = Arc::new(Permits::new(engine::MAX_INSTANCES));
         let mut linker = Linker::new(&engine);
         host::add_to_linker(&mut linker).map_err(cannot_set_up)?;
         wasi::add_to_linker(&mut linker).map_err(cannot_set_up)?;
         add(&mut linker);
-        let permits = Permits::new(engine::MAX_INSTANCES);
+        // Last of all: only the runtime ends the clock.
+        let ticking = engine.clone();
+        engine::start_clock(&permits, move || ticking.increment_epoch())
+            .map_err(|error| LoadError::Engine { reason: error.to_string() })?;
         Ok(Runtime {
             shared: Arc::new(Shared { engine, linker, workshop, permits, warnings }),
             limits: config.limits,
