@@ -61,7 +61,7 @@ Linux/aarch64 | Linux/arm64) target=aarch64-unknown-linux-gnu ;;
 esac
 
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+trap 'rm -rf "$scratch" "$prefix/bin/.pmk-host.new"' EXIT
 trap 'exit 130' INT TERM
 
 # Puts the file of that name into the scratch folder.
@@ -108,15 +108,23 @@ grep -qxF "${sum%% *}  $wanted" "$scratch/SHA256SUMS" ||
 
 tar -xzf "$scratch/$wanted" -C "$scratch"
 package=$scratch/${wanted%.tar.gz}
-"$package/bin/pmk-host" --version >"$scratch/version" 2>"$scratch/why" ||
-    fail "this machine cannot run it: $(head -n 1 "$scratch/why")" "這台機器無法執行它：$(head -n 1 "$scratch/why")" \
-        "an older glibc than the package needs? from source: cargo install --locked --path host/gateway" \
-        "glibc 比套件需要的舊？從原始碼：cargo install --locked --path host/gateway"
 
 mkdir -p "$prefix/bin" || fail "cannot make $prefix/bin" "無法建立 $prefix/bin" "--prefix says where to" "用 --prefix 指定裝到哪裡"
+# Tried where it will be: the scratch folder may be on a file system from which nothing may run.
+cp "$package/bin/pmk-host" "$prefix/bin/.pmk-host.new"
+# In English, so that the reason can be told from others.
+(LC_ALL=C && export LC_ALL && exec "$prefix/bin/.pmk-host.new" --version) >"$scratch/version" 2>"$scratch/why" || {
+    why=$(head -n 1 "$scratch/why")
+    case $why in
+    *'ermission denied'*) fail "nothing may run from $prefix/bin: $why" "$prefix/bin 裡的程式不能執行：$why" \
+        "--prefix says where to: choose a file system without noexec" "請用 --prefix 指定沒有 noexec 的檔案系統" ;;
+    esac
+    fail "this machine cannot run it: $why" "這台機器無法執行它：$why" \
+        "an older glibc than the package needs? from source: cargo install --locked --path host/gateway" \
+        "glibc 比套件需要的舊？從原始碼：cargo install --locked --path host/gateway"
+}
 cp -R "$package/share" "$prefix/"
 # In one step: a gateway that runs keeps the file that it has.
-cp "$package/bin/pmk-host" "$prefix/bin/.pmk-host.new"
 mv -f "$prefix/bin/.pmk-host.new" "$prefix/bin/pmk-host"
 
 installed="$(cat "$scratch/version"), $prefix/bin/pmk-host"

@@ -360,6 +360,28 @@ async fn a_reaction_stops_too_and_only_for_the_asker_and_admins() {
     scene.behaved();
 }
 
+/// Once, it had no effect, and `sessions retry` had the question answered days later.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reaction_stops_a_parked_question_too() {
+    let scene = scene_at(rules_for_kills(), json!({})).await;
+    let gateway = scene.start().await;
+    scene.anthropic.hold();
+    let sent = scene.slack.dm("U1", QUESTION);
+    asked(&scene, 1).await;
+    gateway.kill();
+    let db = rusqlite::Connection::open(scene.home.path().join("gateway/pmk-host.db")).expect("the store");
+    db.execute("UPDATE inbox SET parked_at = 1, parked_why = 'a bug', parked_told = 1", []).expect("it is parked");
+    drop(db);
+    scene.anthropic.release();
+    let gateway = scene.start().await;
+    scene.slack.react_to("U1", &sent, "octagonal_sign");
+    assert!(answers(&scene, &sent.channel, 1).await[0].text.ends_with("Stopped"));
+    assert_eq!(scene.home.run(&["--json", "sessions", "parked"], "").ok().json(), json!([]));
+    assert_eq!(scene.anthropic.requests().len(), 1, "the model is not asked again");
+    assert!(gateway.terminate().success());
+    scene.behaved();
+}
+
 /// A scene whose `mra` counts how often it runs, and has found something once it may.
 async fn searching() -> Scene {
     let scene = scene(json!({})).await;

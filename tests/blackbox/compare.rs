@@ -105,6 +105,30 @@ fn a_report_that_could_not_be_written_took_all_the_work_with_it() {
     assert!(std::fs::metadata(&page).is_ok_and(|page| page.len() > 0));
 }
 
+/// Regression: the page was written, and replaced by the document at once.
+#[test]
+fn of_two_reports_in_one_file_the_second_replaced_the_first() {
+    let home = Home::new();
+    let folder = tempfile::tempdir().expect("a folder");
+    shapes::write(folder.path(), 1, 1).expect("a corpus");
+    let [histories, report, link, early] =
+        ["histories", "report", "link", "early"].map(|name| folder.path().join(name));
+    for (target, link) in [(folder.path(), &link), (Path::new("report"), &early)] {
+        std::os::unix::fs::symlink(target, link).expect("a link");
+    }
+    let arguments = ["compare", "--policy", "standard", "--policy", "strict", "--histories", &text(&histories)];
+    let both =
+        |page: &Path| home.run(&[&arguments[..], &["--html", &text(page), "--json", &text(&report)]].concat(), "");
+    for page in [&report, &link.join("report"), &folder.path().join("./report"), &early] {
+        let refused = both(page);
+        let expected = "error: `--html` and `--json` name the same file, `";
+        assert!(refused.stderr.starts_with(expected) && refused.stdout.is_empty(), "{}", refused.stderr);
+        assert!(!report.exists());
+    }
+    let refused = home.run(&[&arguments[..], &["--html", "/dev/stdout", "--json", "-"]].concat(), "");
+    assert!(refused.stderr.contains("name the same file, `/dev/stdout`"), "{}", refused.stderr);
+}
+
 /// They were as readable as new files are, also where they replaced files that others could read.
 #[test]
 fn reports_that_quote_conversations_were_readable_by_everybody() {
@@ -421,6 +445,49 @@ fn what_a_model_refuses_is_recovered_from_as_in_a_turn() {
     }
 }
 
+/// Once, a turn was counted by each rung that took it, also if the next one started again.
+#[test]
+fn turns_that_a_refused_rung_had_taken_were_counted_again_by_the_next_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let messages: Vec<Value> = (0..40)
+        .flat_map(|n| {
+            // A long answer in the most recent turn, which the trim rung keeps.
+            let words = if n % 4 == 3 { 2_700 } else { 250 };
+            [
+                json!({"role": "user", "content": format!("question {n}")}),
+                json!({"role": "assistant", "content": format!("answer {n} {}", "so ".repeat(words))}),
+            ]
+        })
+        .collect();
+    std::fs::write(folder.path().join("chat.json"), json!(messages).to_string()).expect("a history");
+    let arguments = ["compare", "--policy", "standard", "--policy", "rolling-summary", "--policy", "recall"];
+    let model = ["--model", "sim:factor=3", "--window", "8000", "--budget", "8000", "--json", "-", "--histories"];
+    let document = Home::new().run(&[&arguments[..], &model, &[&text(folder.path())]].concat(), "").ok().json();
+    let of = |policy: &str, pointer: &str| {
+        document["conversations"][0]["policies"][policy].pointer(pointer).and_then(Value::as_u64).expect("a number")
+    };
+    assert!(of("standard", "/rungs/trim") > 0 && of("standard", "/rungs/rotate") > 0, "{document:#}");
+    for policy in ["standard", "rolling-summary", "recall"] {
+        let (dropped, summarised) = (of(policy, "/turns_dropped"), of(policy, "/turns_summarised"));
+        assert!(dropped + summarised < of(policy, "/turns"), "{policy}: {dropped} and {summarised}");
+    }
+}
+
+/// Once, it warned of simulated turns as if they were people's, with advice to forget what the model's limits are.
+#[test]
+fn the_log_of_a_gateway_was_written_about_turns_that_are_simulated() {
+    let (home, folder) = (Home::new(), chats(20..22));
+    let page = text(&home.path().join("report.html"));
+    let arguments = ["compare", "--policy", "standard", "--policy", "strict", "--histories", &text(folder.path())];
+    for model in ["--model=sim:factor=2,overhead=500 --window=3000", "--model=sim:factor=3 --window=8000 --budget=8000"]
+    {
+        let model: Vec<&str> = model.split(' ').collect();
+        let finished = home.run(&[&arguments[..], &model, &["--html", &page]].concat(), "").ok();
+        assert!(finished.stdout.contains("overflows met"), "{}", finished.stdout);
+        assert_eq!(finished.stderr, "");
+    }
+}
+
 #[test]
 fn how_a_model_counts_is_learnt_as_in_a_turn() {
     for policy in with_the_stand_in(&["--window", "24000", "--model", "sim:factor=1.8,overhead=4000"]) {
@@ -469,6 +536,48 @@ fn every_format_is_read_and_what_is_broken_is_told() {
     insta::assert_snapshot!(told);
 }
 
+/// Once, they were two conversations, and differences were shown for which there were too few.
+#[test]
+fn each_export_of_a_store_made_one_more_conversation_of_the_same() {
+    let home = Home::new();
+    let asked = json!({"text": "hello", "user": "U9", "channel": "D9", "event_id": "Ev1"});
+    home.run(&["run", "--model", "sim"], &format!("{asked}\n")).ok();
+    let histories = home.path().join("histories");
+    std::fs::create_dir(&histories).expect("a folder");
+    for export in ["a.jsonl", "b.jsonl"] {
+        home.run(&["sessions", "export", "--all", "--to", &text(&histories.join(export))], "").ok();
+    }
+    let document = compare(&home, &histories, &["--json", "-"]).ok().json();
+    let names: Vec<&Value> =
+        document["conversations"].as_array().expect("conversations").iter().map(|one| &one["conversation"]).collect();
+    assert_eq!(names, ["console:dm:U9"]);
+    // The newest one counts: it may have more of the conversation.
+    let older = text(&histories.join("a.jsonl"));
+    let told = format!("`console:dm:U9` is in another file as well; the copy in `{older}` is left out");
+    assert_eq!(document["problems"], json!([told]));
+}
+
+/// Once, it was asked about both, and counted twice.
+#[test]
+fn a_question_about_a_file_name_was_asked_of_every_file_of_that_name() {
+    let home = Home::new();
+    let histories = home.path().join("histories");
+    for folder in ["a", "b"] {
+        std::fs::create_dir_all(histories.join(folder)).expect("a folder");
+        std::fs::write(histories.join(folder).join("chat.json"), chat(4).to_string()).expect("a file");
+    }
+    let question = |conversation: &str| json!({"conversation": conversation, "question": "why?", "evidence": [0]});
+    let report = |conversation: &str| {
+        let questions = text(&home.write("questions.json", json!([question(conversation)]).to_string()));
+        compare(&home, &histories, &["--questions", &questions, "--json", "-"]).ok().json()
+    };
+    let several = report("chat");
+    let told = "question `1`: `chat` names several conversations, such as `a/chat`; skipping the question";
+    assert_eq!((&several["questions"], &several["problems"]), (&json!(0), &json!([told])));
+    let one = report("b/chat");
+    assert_eq!((&one["questions"], &one["problems"]), (&json!(1), &json!([])));
+}
+
 #[test]
 fn an_operators_prices_count() {
     let home = Home::new();
@@ -478,6 +587,15 @@ fn an_operators_prices_count() {
     let prices = "[models.\"claude-sonnet-4-5\"]\ninput = 1.0\ncached = 1.0\noutput = 0.0\n";
     let prices = text(&home.write("prices.toml", prices));
     let document = compare(&home, &histories, &["--prices", &prices, "--json", "-"]).ok().json();
+    // Regression: a conversation had that key only if there was a price.
+    let keys = |document: &Value| -> Vec<String> {
+        let policy = &document["conversations"][0]["policies"]["standard"];
+        policy.as_object().expect("an object").keys().cloned().collect()
+    };
+    let others = text(&home.write("others.toml", "[models.other]\ninput = 1.0\ncached = 1.0\noutput = 0.0\n"));
+    let without = compare(&home, &histories, &["--prices", &others, "--json", "-"]).ok().json();
+    assert_eq!(without["conversations"][0]["policies"]["standard"]["dollars"], Value::Null);
+    assert_eq!(keys(&without), keys(&document));
     for policy in document["policies"].as_array().expect("policies") {
         let sent = policy["tokens"]["sum"].as_f64().expect("a number");
         let dollars = policy["dollars"].as_f64().expect("a number");

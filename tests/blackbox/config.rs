@@ -294,6 +294,24 @@ fn the_schema_is_one_document() {
     assert_eq!((&wall["minimum"], &wall["maximum"], &wall["default"]), (&json!(100), &json!(600_000), &json!(5_000)));
 }
 
+/// Regression: a comment was a key that must be a string, or an expected value.
+#[test]
+fn a_comment_was_not_said_to_be_one() {
+    let home = Home::new();
+    for (file, line) in [
+        ("{\n  // the model\n  \"model\": \"sim\"\n}\n", 2),
+        ("{\n  \"model\": \"sim\" # the model\n}\n", 2),
+        ("/* ours */\n{}\n", 1),
+        ("{}\n// the end\n", 2),
+    ] {
+        home.write("gateway.json", file);
+        let refused = home.run(&["config", "check"], "");
+        let expected = format!("not a JSON object: line {line} has a comment, which JSON must not have");
+        assert!(!refused.status.success(), "{file}");
+        assert!(format!("{}{}", refused.stdout, refused.stderr).contains(&expected), "{}", refused.stderr);
+    }
+}
+
 #[test]
 fn where_the_store_is_nobody_guesses_from_a_file_that_makes_no_sense() {
     let home = Home::new();

@@ -295,6 +295,17 @@ fn commands_work_on_the_database_and_name_it_without_its_password() {
 
 /// Nothing said that the home goes on with the store that was copied, and on the way back each hint led to the next
 /// error.
+/// Regression: it was said to refuse access, with the hint to check user and password.
+#[test]
+fn a_database_of_another_encoding_was_said_to_refuse_access() {
+    let Some(server) = postgres::server() else { return };
+    let made = "CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0";
+    server.psql("postgres", made).expect("a database");
+    let refused = Home::new().run(&["--store", &server.address("latin"), "store", "check"], "").stderr;
+    assert!(refused.contains("/latin` has the encoding LATIN1, but must have UTF8\n"), "{refused}");
+    assert!(refused.contains("  hint: ") && refused.contains("ENCODING 'UTF8' TEMPLATE template0"), "{refused}");
+}
+
 #[test]
 fn a_store_moves_to_a_database_and_back_by_what_the_commands_say() {
     let Some(server) = postgres::server() else { return };

@@ -79,7 +79,7 @@ impl Clinic {
 fn config() -> Value {
     json!({
         "version": 1, "model": "anthropic-api:claude-haiku-4-5", "policy": {"files": ["strict"]},
-        "mra": {"command": ["sh"]},
+        "mra": {"command": ["sh"]}, "admins": ["U1"],
     })
 }
 
@@ -299,6 +299,28 @@ fn a_home_that_is_a_link_to_nothing_is_told_before_the_start() {
         "{}",
         told.stdout
     );
+}
+
+/// Regression: every check was well, and what needs a person was told to nobody.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_without_admins_was_called_well() {
+    let clinic = Clinic::new(rules()).await;
+    let mut config = config();
+    config.as_object_mut().expect("an object").remove("admins");
+    for (language, told, hint) in [
+        ("en", "! admins        none: nobody is told", "hint: add yourself with"),
+        ("zh-TW", "! admins        沒有管理員：", "提示：請用"),
+    ] {
+        config["language"] = language.into();
+        clinic.home.write("gateway.json", config.to_string());
+        let shown = clinic.complaints(clinic.command(&["--offline"])).await;
+        assert!(shown.starts_with("exit status: 0\n") && shown.contains(told), "{shown}");
+        assert!(shown.contains(&format!("    {hint} `pmk-host --home HOME admin add U012AB3CD`")), "{shown}");
+        let mut console = clinic.command(&["--offline"]);
+        console.env_remove("PMK_SLACK_APP_TOKEN").env_remove("PMK_SLACK_BOT_TOKEN");
+        let shown = clinic.complaints(console).await;
+        assert!(!shown.contains("! admins"), "nobody else is at the console: {shown}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

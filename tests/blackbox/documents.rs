@@ -272,6 +272,34 @@ fn the_first_commands_of_the_readme_are_those_that_ci_runs() {
     assert!(ci.contains(commands[1]));
 }
 
+/// Regression: they were to be put into files before there was an app that gives them.
+#[test]
+fn tokens_were_to_be_kept_before_their_app_was_made() {
+    let page = Page::read("docs/operating.md");
+    let line = |what: &str| page.commands().position(|line| line.contains(what)).expect(what);
+    assert!(line("slack manifest") < line("/etc/credstore"));
+}
+
+/// Regression: what needs a person was told to nobody, because no page said that somebody has to be named.
+#[test]
+fn no_page_named_the_first_admin() {
+    for name in ["README.md", "docs/operating.md"] {
+        assert!(Page::read(name).commands().any(|line| line.contains(" admin add U")), "{name}");
+    }
+}
+
+/// Regression: the first day took Slack's tokens from variables that it did not set.
+#[test]
+fn a_page_took_variables_that_it_did_not_set() {
+    let pages = pages();
+    let taken: Vec<_> =
+        pages.iter().flat_map(|page| page.variables().into_iter().map(move |name| (page, name))).collect();
+    assert!(!taken.is_empty());
+    for (page, name) in taken {
+        assert!(page.says(&format!("{name}=")), "{}: {name}", page.name);
+    }
+}
+
 /// The packages hold the whole folder.
 #[test]
 fn every_page_that_a_hint_names_is_there() {

@@ -6,9 +6,32 @@ use pmk_stand_ins::{
 };
 
 use crate::{
+    posting::{ROOT, paragraphs},
     support::{Home, PATIENCE, finish, until_async},
     workspace::{Gateway, command, rules},
 };
+
+/// Starts a dry run that asks a stand-in's model.
+async fn dry_run(home: &Home, slack: &Slack, anthropic: &Anthropic) -> Gateway {
+    home.write("gateway.json", r#"{"version":1,"language":"en"}"#);
+    let mut command = command(home, slack, &["--model", "anthropic-api"]);
+    command.env("ANTHROPIC_API_KEY", anthropic::KEY).env("ANTHROPIC_BASE_URL", anthropic.url());
+    command.env("PMK_DRY_RUN", "1");
+    let gateway = Gateway::spawn(home, command);
+    assert!(slack.await_connected(PATIENCE).await);
+    gateway
+}
+
+/// Waits until so many turns are over.
+async fn turns(home: &Home, count: usize) {
+    until_async("a turn", || {
+        let files = std::fs::read_dir(home.path().join("gateway")).expect("a folder").flatten();
+        let ledger = files.into_iter().find(|file| file.file_name().to_string_lossy().starts_with("dryrun-events-"));
+        let text = ledger.and_then(|file| std::fs::read_to_string(file.path()).ok()).unwrap_or_default();
+        (text.matches("turn.processed").count() == count).then_some(())
+    })
+    .await;
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dry_run_writes_nothing_to_slack_and_logs_what_it_would() {
@@ -18,23 +41,11 @@ async fn a_dry_run_writes_nothing_to_slack_and_logs_what_it_would() {
     // More than fits in messages: a file.
     anthropic.push(Behaviour::answer("A line of an answer that does not end.\n".repeat(2_000)));
     let home = Home::new();
-    home.write("gateway.json", r#"{"version":1,"language":"en"}"#);
-    let mut command = command(&home, &slack, &["--model", "anthropic-api"]);
-    command.env("ANTHROPIC_API_KEY", anthropic::KEY).env("ANTHROPIC_BASE_URL", anthropic.url());
-    command.env("PMK_DRY_RUN", "1");
-    let gateway = Gateway::spawn(&home, command);
-    assert!(slack.await_connected(PATIENCE).await);
+    let gateway = dry_run(&home, &slack, &anthropic).await;
     for (count, text) in [(1, "When is the launch?"), (2, "Tell me everything.")] {
         let asked = slack.dm("U1", text);
         assert!(slack.await_ack(&asked.event_id, PATIENCE).await.is_some());
-        until_async("a turn", || {
-            let files = std::fs::read_dir(home.path().join("gateway")).expect("a folder").flatten();
-            let ledger =
-                files.into_iter().find(|file| file.file_name().to_string_lossy().starts_with("dryrun-events-"));
-            let text = ledger.and_then(|file| std::fs::read_to_string(file.path()).ok()).unwrap_or_default();
-            (text.matches("turn.processed").count() == count).then_some(())
-        })
-        .await;
+        turns(&home, count).await;
     }
     let log = home.path().join("stderr.log");
     assert!(gateway.terminate().success());
@@ -52,6 +63,24 @@ async fn a_dry_run_writes_nothing_to_slack_and_logs_what_it_would() {
         assert_eq!(slack.calls(method).len(), 0, "{method}");
     }
     assert_eq!(home.ledger().len(), 0, "the ledger that is counted has nothing of it");
+}
+
+/// Regression: Slack was taken for not keeping the metadata of streams.
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_dry_run_no_answer_grew_but_the_first() {
+    let (slack, anthropic, home) = (Slack::start(rules()).await, Anthropic::start().await, Home::new());
+    let gateway = dry_run(&home, &slack, &anthropic).await;
+    for count in 1..=2 {
+        let (answer, gate) = Behaviour::gated(paragraphs(40));
+        anthropic.push(answer);
+        slack.mention("C1", "U1", "tell me", Some(ROOT));
+        gate.add_permits(1);
+        let begun = || gateway.log().matches("[dry-run] chat.startStream channel=C1").count();
+        until_async("a stream", || (begun() == count).then_some(())).await;
+        gate.add_permits(3);
+        turns(&home, count).await;
+    }
+    assert!(!gateway.log().contains("does not keep metadata"), "{}", gateway.log());
 }
 
 /// Taken for no, it would write to everybody.

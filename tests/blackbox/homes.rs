@@ -148,6 +148,20 @@ fn one_that_does_not_exist_is_an_error_everywhere_but_in_run() {
     command.env_clear().env("HOME", home.path()).arg("--home").arg(&missing).args(["run", "--model", "sim"]);
     finish(command, "").ok();
     assert!(missing.exists());
+    // Regression: on a new machine, a backup could only be restored after a first run.
+    let (backup, new) = (home.path().join("backup.db"), home.path().join("new"));
+    let (backup, new, made) = (backup.display().to_string(), new.display().to_string(), missing.display().to_string());
+    let mut command = Command::new(program());
+    command.env_clear().env("HOME", home.path()).args(["--home", &new, "store", "restore", &backup]);
+    let said = finish(command, "").stderr;
+    assert!(said.starts_with("error: there is no `"), "{said}");
+    assert!(!home.path().join("new").exists(), "a backup that is missing has made one");
+    for arguments in [["--home", &made, "store", "backup", &backup], ["--home", &new, "store", "restore", &backup]] {
+        let mut command = Command::new(program());
+        command.env_clear().env("HOME", home.path()).args(arguments);
+        finish(command, "").ok();
+    }
+    assert!(home.path().join("new/gateway/pmk-host.db").exists());
 }
 
 /// Once, `run` said that a folder of that name exists already.

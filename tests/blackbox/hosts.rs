@@ -413,9 +413,10 @@ async fn three_hosts_answer_every_question_once_and_in_order_whatever_happens_to
     // Only a host in a network of its own can be cut off from everything.
     let are_apart = hosts.iter().all(|host| host.network.is_some());
     let harms_here: Vec<Harm> = HARMS.into_iter().filter(|harm| *harm != Harm::CutFromAll || are_apart).collect();
-    for _ in 0..faults {
+    for number in 0..faults {
         hosts.iter_mut().for_each(|host| host.restart_if_ended(&world));
-        let harm = harms_here[moments.below(harms_here.len())];
+        // Each happens once before any happens again.
+        let harm = harms_here.get(number).copied().unwrap_or_else(|| harms_here[moments.below(harms_here.len())]);
         *harms.entry(harm).or_default() += 1;
         let at = moments.below(HOSTS);
         for _ in 0..1 + moments.below(questions) {

@@ -3,6 +3,7 @@
 use std::{fs::Permissions, os::unix::fs::PermissionsExt, process::Command};
 
 use dialoguer::console::{measure_text_width, strip_ansi_codes};
+use pmk_models::Provider;
 use pmk_stand_ins::{
     anthropic::{self, Anthropic},
     openai::{self, OpenAi},
@@ -234,6 +235,26 @@ async fn a_server_that_speaks_openais_api_is_set_up_by_flags_and_answers() {
     assert_eq!(written(&home), json!({"version": 1, "language": "en", "model": "anthropic-api"}));
 }
 
+/// Regression: it went to whatever server was named next.
+#[test]
+fn a_key_was_kept_for_a_server_that_it_does_not_belong_to() {
+    let flags = ["init", "--language", "en", "--front", "console", "--offline", "--model", "openai:llama3.2"];
+    let init = |before: &[(&str, &str)], after: &str| {
+        let home = home();
+        let mut config = json!({"version": 1, "model": "openai:gpt-5", "apiKey": "sk-very-secret"});
+        before.iter().for_each(|(key, value)| config[key] = json!(value));
+        home.write("gateway.json", config.to_string());
+        let told = home.run(&[&flags[..], &["--base-url", after]].concat(), "").ok().stderr;
+        assert_eq!(told.contains("`apiKey` was removed"), written(&home)["apiKey"].is_null(), "{told}");
+        (written(&home)["apiKey"].as_str() == Some("sk-very-secret"), written(&home)["baseUrl"] == json!(after))
+    };
+    let [one, other] = ["http://localhost:11434/v1", "http://localhost:8000/v1"];
+    assert_eq!(init(&[], one), (false, true), "that of OpenAI");
+    assert_eq!(init(&[("baseUrl", one)], other), (false, true));
+    assert_eq!(init(&[("baseUrl", one)], "http://localhost:11434/v1/"), (true, true));
+    assert_eq!(init(&[], "https://api.openai.com/v1"), (true, true));
+}
+
 #[test]
 fn what_is_there_already_stays() {
     let home = home();
@@ -376,6 +397,93 @@ fn somebody_with_a_server_of_their_own_is_asked_where_it_is_and_what_it_has() {
         "version": 1, "language": "en", "model": "openai:llama3.2", "baseUrl": "http://localhost:11434/v1",
     });
     assert_eq!(written(&home), expected);
+}
+
+/// Regression: Enter took another language, another provider and Slack, and that removed the key.
+#[test]
+fn enter_alone_changed_a_home_that_was_set_up() {
+    let home = home();
+    let before = json!({
+        "version": 1, "language": "zh-TW", "model": "openai:llama3.2", "baseUrl": "http://localhost:11434/v1",
+        "apiKey": "sk-very-secret",
+    });
+    home.write("gateway.json", before.to_string());
+    let mut command = home.command(&["init", "--offline"]);
+    command.env("TERM", "xterm");
+    let mut terminal = Terminal::start(command);
+    let questions = ["Language / 語言", "由哪個模型回答？", "按 Enter 會保留 http://localhost:11434/v1", "模型名稱"];
+    for question in questions {
+        terminal.wait_for(question, 1);
+        terminal.type_in(b"\r");
+    }
+    terminal.wait_for("留空表示保留 gateway.json 裡的值", 1);
+    terminal.type_unseen(b"\r");
+    terminal.wait_for("保留", 3);
+    terminal.wait_for("大家在哪裡對話？", 1);
+    terminal.type_in(b"\r");
+    terminal.wait_for("接下來", 1);
+    assert!(terminal.wait().success());
+    assert_eq!(written(&home), before);
+}
+
+/// Regression: the other server's model was the default there, and its key was said to be kept.
+#[test]
+fn a_new_address_was_offered_the_model_and_the_key_of_the_old_one() {
+    let home = home();
+    let before = json!({
+        "version": 1, "language": "en", "model": "openai:llama3.2", "baseUrl": "http://localhost:11434/v1",
+        "apiKey": "sk-very-secret",
+    });
+    home.write("gateway.json", before.to_string());
+    let mut command = home.command(&["init", "--offline", "--language", "en", "--front", "console"]);
+    command.env("TERM", "xterm");
+    let mut terminal = Terminal::start(command);
+    terminal.wait_for("Which model answers?", 1);
+    terminal.type_in(b"\r");
+    terminal.wait_for("Enter keeps http://localhost:11434/v1", 1);
+    terminal.type_in(b"http://localhost:8000/v1\r");
+    terminal.wait_for("Model name", 1);
+    terminal.type_in(b"\r");
+    terminal.wait_for("That server has no default model", 1);
+    terminal.type_in(b"qwen3\r");
+    terminal.wait_for("The key is not shown.", 1);
+    terminal.type_unseen(b"\r");
+    terminal.wait_for("`apiKey` was removed", 1);
+    terminal.wait_for("Next: ", 1);
+    assert!(terminal.wait().success());
+    let expected =
+        json!({"version": 1, "language": "en", "model": "openai:qwen3", "baseUrl": "http://localhost:8000/v1"});
+    assert_eq!(written(&home), expected);
+}
+
+/// Regression: a model that is the default now was no longer named, and a later version would have asked another one. Of
+/// a token that is there, nothing said how it begins.
+#[test]
+fn enter_did_not_keep_a_model_that_the_home_has_pinned() {
+    let home = home();
+    let slack = json!({"botToken": "xoxb-1-secret", "appToken": "xapp-1-secret"});
+    let pinned = format!("anthropic-api:{}", Provider::AnthropicApi.default_model().expect("a model"));
+    let before = json!({
+        "version": 1, "language": "en", "model": pinned, "apiKey": "sk-very-secret", "slack": slack,
+    });
+    home.write("gateway.json", before.to_string());
+    let mut command = home.command(&["init", "--offline", "--language", "en", "--front", "slack"]);
+    command.env("TERM", "xterm");
+    let mut terminal = Terminal::start(command);
+    for question in ["Which model answers?", "Model name"] {
+        terminal.wait_for(question, 1);
+        terminal.type_in(b"\r");
+    }
+    terminal.wait_for("Key", 1);
+    terminal.type_unseen(b"\r");
+    for (question, begins) in [("Bot token", "It begins with xoxb-."), ("App-level token", "It begins with xapp-.")] {
+        terminal.wait_for(begins, 1);
+        terminal.wait_for(question, 1);
+        terminal.type_unseen(b"\r");
+    }
+    terminal.wait_for("Next: ", 1);
+    assert!(terminal.wait().success());
+    assert_eq!(written(&home), before);
 }
 
 /// Once, a choice that was left hid the cursor of the shell, and a secret what was typed there.

@@ -235,6 +235,37 @@ fn what_this_machine_cannot_run_leaves_what_was_there() {
     assert_eq!(offer.installed().as_deref(), Some("pmk-host 1.2.3"));
 }
 
+/// Regression: in another language, that was said to come from an older glibc.
+#[test]
+fn why_a_program_may_not_run_was_understood_in_english_only() {
+    let offer = Offer::of(&[]);
+    let says =
+        "#!/bin/sh\n[ \"$LC_ALL\" = C ] && echo 'Permission denied' >&2 || echo 'Keine Berechtigung' >&2\nexit 126\n";
+    offer.pack("1.2.3", says);
+    let from = offer.packages().display().to_string();
+    let failed = offer.install(&["env", "LC_ALL=de_DE.UTF-8", "sh"], &["--from", &from]);
+    assert_eq!(failed.status.code(), Some(1));
+    assert!(failed.stderr.contains("error: nothing may run from "), "{}", failed.stderr);
+    assert_eq!(fs::read_dir(offer.prefix().join("bin")).expect("a folder").count(), 0);
+}
+
+/// Regression: that was said to come from an older glibc.
+#[test]
+fn nothing_could_be_installed_where_nothing_may_run_from_the_temporary_folder() {
+    let offer = Offer::of(&["1.2.3"]);
+    let scratch = offer.folder.path().join("scratch");
+    fs::create_dir(&scratch).expect("a folder");
+    let mounted = format!("mount -t tmpfs -o noexec none '{}' && exec \"$@\"", scratch.display());
+    let inside = ["unshare", "--mount", "--map-root-user", "sh", "-c", &mounted, "sh"];
+    if !Command::new(inside[0]).args(&inside[1..]).arg("true").output().is_ok_and(|tried| tried.status.success()) {
+        not_run::say("no folder could be mounted, so none from which nothing may run was tried");
+        return;
+    }
+    let (folder, from) = (format!("TMPDIR={}", scratch.display()), offer.packages().display().to_string());
+    offer.install(&[&inside[..], &["env", &folder, "sh"]].concat(), &["--from", &from]).ok();
+    assert_eq!(offer.installed().as_deref(), Some("pmk-host 1.2.3"));
+}
+
 /// As the program itself goes by the environment.
 #[test]
 fn it_speaks_the_language_of_whoever_installs() {

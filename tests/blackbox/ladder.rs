@@ -119,6 +119,8 @@ fn rotation_saves_a_turn_and_the_admins_are_told() {
     let lines = run(&home, &anthropic, &["standard"], &[turn(2)]);
     let used = rungs(&lines);
     assert_eq!(used[0].last().map(String::as_str), Some("rotate"), "{used:?}");
+    // Regression: what trimming had dropped in vain counted although the rotation started again.
+    assert_eq!(of_type(&lines, "turn")[0]["turns_dropped"], 0);
     assert!(replies(&lines)[0].starts_with(":scissors: 對話過長，已帶著摘要重新開始"), "{:?}", replies(&lines));
     let notices = of_type(&lines, "notice");
     assert!(notices.iter().any(|notice| notice["channel"] == "U0ADMIN"), "{lines:#?}");

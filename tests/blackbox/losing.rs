@@ -243,7 +243,7 @@ fn an_upgrade_keeps_what_it_found_and_there_is_a_way_back() {
     let name = backup.display().to_string();
     let told: Vec<&str> = upgraded.stderr.lines().filter(|line| line.contains(&name)).collect();
     assert!(
-        matches!(&told[..], [line] if line.contains("INFO") && line.contains("from schema 12 to")),
+        matches!(&told[..], [line] if line.contains("WARN") && line.contains("from schema 12 to")),
         "{}",
         upgraded.stderr
     );
@@ -260,6 +260,20 @@ fn an_upgrade_keeps_what_it_found_and_there_is_a_way_back() {
     assert_eq!(schema(&home), 12);
     home.run(&["store", "check"], "").ok();
     assert_eq!(turns(&home), Value::from(1));
+}
+
+/// Regression: it made the copy and the new schema, and said only that the store is intact.
+#[test]
+fn a_command_upgraded_the_store_without_a_word() {
+    let home = Home::new();
+    run(&home, &question("Ev1", "hello")).ok();
+    as_of_schema_12(&home);
+    let name = home.path().join("gateway/pmk-host.db.schema-12").display().to_string();
+    let told = home.run(&["store", "check"], "").ok().stderr;
+    assert!(told.starts_with("warning: the store was upgraded from schema 12 to "), "{told}");
+    assert!(told.contains(&format!("; a backup from before is in `{name}`\n")), "{told}");
+    let again = home.run(&["store", "check"], "").ok().stderr;
+    assert!(!again.contains("upgraded"), "{again}");
 }
 
 #[test]

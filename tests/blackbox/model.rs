@@ -123,6 +123,20 @@ fn each_failure_is_said_honestly_and_the_next_question_is_answered() {
     }
 }
 
+/// Once, the ledger said the same of it as of an answer.
+#[test]
+fn a_turn_that_the_model_did_not_answer_was_answered_by_the_ledger() {
+    let (home, anthropic) = (Home::new(), Anthropic::start_blocking());
+    anthropic.when("hello", Behaviour::error(401, "authentication_error", "invalid x-api-key"));
+    anthropic.when("and now?", Behaviour::answer("here I am"));
+    ask(&home, &anthropic, &[], &[question("Ev1", "hello"), question("Ev2", "and now?")]);
+    let unanswered: Vec<Option<String>> =
+        home.events("turn.processed").iter().map(|turn| turn["unanswered"].as_str().map(str::to_owned)).collect();
+    assert_eq!(unanswered, [Some("auth".to_owned()), None]);
+    let page = home.run(&["audit"], "").ok().stdout;
+    assert!(page.contains("  no answer                1 (auth 1)\n"), "{page}");
+}
+
 /// Once, everybody was asked to tell an admin, and nobody told them.
 #[test]
 fn the_admins_heard_nothing_of_a_model_that_refuses_everybody() {

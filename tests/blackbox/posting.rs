@@ -234,6 +234,28 @@ async fn a_stream_that_dies_becomes_the_whole_answer() {
     }
 }
 
+/// Regression: the message stood still until the model was done.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_stopped_growing_at_the_first_piece_that_a_limit_put_off() {
+    let (start, append) = ("chat.startStream", "chat.appendStream");
+    for (put_off, tries) in
+        [(start, [(start, 1), (start, 2), (append, 1)]), (append, [(start, 1), (append, 1), (append, 2)])]
+    {
+        let scene = scene(rules()).await;
+        let _gateway = scene.start().await;
+        let (answer, gate) = Behaviour::gated(paragraphs(40));
+        scene.anthropic.push(answer);
+        scene.slack.fault_times(put_off, 1, Fault::RateLimited(1));
+        let asked = scene.slack.mention("C1", "U1", "tell me", Some(ROOT));
+        for (method, count) in tries {
+            gate.add_permits(1);
+            until_async(method, || (scene.slack.call_count(method) == count).then_some(())).await;
+        }
+        gate.add_permits(1);
+        assert_eq!(seen(&scene, &asked, 1).await, [paragraphs(40)], "{put_off}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn where_no_stream_can_be_begun_the_answer_comes_whole() {
     let scene = scene(SlackRules { streams: false, ..rules() }).await;

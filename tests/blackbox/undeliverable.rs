@@ -1,14 +1,18 @@
 //! Answers that Slack does not take where they were asked for: each reaches who asked, or is parked and delivered once it is taken.
 
+use std::sync::Arc;
+
 use pmk_stand_ins::{
     anthropic::Behaviour,
     slack::{Fault, Message, Sent, Slack, dm_channel},
 };
 use serde_json::json;
+use tokio::sync::Semaphore;
 
 use crate::{
     changes::is_gone,
     knowledge::team::mentions,
+    posting::{ROOT, paragraphs},
     support::{PATIENCE, until_async},
     workspace::{Scene, rules, rules_for_kills},
 };
@@ -59,6 +63,53 @@ async fn an_answer_that_its_channel_does_not_take_goes_to_who_asked() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_for_a_channel_that_the_bot_may_not_write_in_goes_to_who_asked() {
     goes_to_who_asked(|slack| slack.fault_times("chat.postMessage", 1, Fault::Error("no_permission"))).await;
+}
+
+/// A question in a thread whose answer grows there; the rest of it comes once the gate is opened.
+async fn answer_growing(scene: &Scene) -> Arc<Semaphore> {
+    let (answer, gate) = Behaviour::gated(paragraphs(30));
+    scene.anthropic.push(answer);
+    scene.slack.mention("C1", "U1", "Tell me.", Some(ROOT));
+    gate.add_permits(1);
+    let grows = |message: &Message| message.by_bot && message.streaming_since.is_some();
+    assert!(scene.slack.await_message("C1", PATIENCE, grows).await.is_some());
+    gate
+}
+
+/// Regression: what had grown in the channel was to be completed in the direct message, where Slack knows no such message.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_in_person_was_to_end_a_stream_that_is_in_a_channel() {
+    let scene = Scene::new(rules(), &json!({"version": 1, "language": "en"})).await;
+    let _gateway = scene.start().await;
+    let gate = answer_growing(&scene).await;
+    scene.slack.keep_out("C1");
+    gate.add_permits(3);
+    scene.home.await_events("turn.processed", 1);
+    let told = shown(&scene.slack, &dm_channel("U1"));
+    assert!(told.len() == 1 && told[0].contains("Paragraph 29"), "{told:#?}");
+    scene.behaved();
+}
+
+/// Regression: the beginning of an answer that was parked stayed for ever where Slack could not delete it at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_beginning_of_a_parked_answer_stayed_where_it_could_not_be_deleted_at_once() {
+    let scene = Scene::new(rules(), &json!({"version": 1, "language": "en"})).await;
+    let _gateway = scene.start().await;
+    let gate = answer_growing(&scene).await;
+    let methods = ["chat.stopStream", "chat.update", "chat.postMessage"];
+    for method in methods {
+        scene.slack.fault(method, Fault::Error("is_archived"));
+    }
+    scene.slack.fault_times("chat.delete", 1, Fault::Status(500));
+    gate.add_permits(3);
+    scene.home.await_events("turn.parked", 1);
+    for method in methods {
+        scene.slack.heal(method);
+    }
+    is_told(&scene).await;
+    let left = shown(&scene.slack, "C1");
+    assert!(left.len() == 1 && left[0].contains("cannot be answered yet"), "{left:#?}");
+    scene.behaved();
 }
 
 /// Once, of a message that was not where its question is nobody knew that it was an answer.
@@ -285,6 +336,15 @@ async fn who_cannot_be_told_where_they_asked_that_their_question_is_parked_is_to
     assert!(told[0].starts_with(":incoming_envelope: This is about what you asked"), "it is no answer: {told:#?}");
 }
 
+/// Waits until whoever asked is told that their question is parked.
+async fn is_told(scene: &Scene) {
+    until_async("somebody is told", || {
+        let parked = scene.home.run(&["--json", "sessions", "parked"], "").ok().json();
+        parked[0]["told"].as_bool().filter(|told| *told)
+    })
+    .await;
+}
+
 /// Checks that who asked in C1 is told once, in this channel, that their question is parked, where Slack's answer to the
 /// notice is lost.
 async fn is_told_once(channel: &str, make_way: impl FnOnce(&Slack)) {
@@ -296,11 +356,7 @@ async fn is_told_once(channel: &str, make_way: impl FnOnce(&Slack)) {
     scene.home.await_events("turn.parked", 1);
     make_way(&scene.slack);
     until_async("the answer to the notice is lost", || (scene.slack.lost("chat.postMessage") > 0).then_some(())).await;
-    until_async("somebody is told", || {
-        let parked = scene.home.run(&["--json", "sessions", "parked"], "").ok().json();
-        parked[0]["told"].as_bool().filter(|told| *told)
-    })
-    .await;
+    is_told(&scene).await;
     let told = shown(&scene.slack, channel);
     assert_eq!(told.len(), 1, "{told:#?}");
     assert!(told[0].contains("cannot be answered yet"), "{told:#?}");

@@ -103,7 +103,7 @@ enum Command {
     /// Create, inspect, check, test, benchmark and choose policy components
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
-    /// Show, reset, export and import conversations
+    /// Show, reset, erase, retry, export and import conversations
     #[command(subcommand)]
     Sessions(sessions::SessionsCommand),
     /// Show channels' cases and export them to files
@@ -181,6 +181,7 @@ impl Command {
             }
             Command::Doctor(_) => UseOfHome::Examines,
             Command::Store(store) if store.names_its_own() => UseOfHome::Takes,
+            Command::Store(store) if store.makes_the_home() => UseOfHome::Makes,
             Command::Status(_)
             | Command::Stop(_)
             | Command::Sessions(_)
@@ -298,6 +299,10 @@ fn dispatch(arguments: Arguments, language: Language) -> Result<ExitCode, Failur
         home::check_trusted(&context.home)?;
     }
     size_limit::outlive().map_err(|error| Failure::new(format!("cannot start: {error}")))?;
+    // These have a log of their own.
+    if !matches!(arguments.command, Command::Run(_) | Command::Plan(_) | Command::Compare(_) | Command::Policy(_)) {
+        logging::start_for_command(json, language);
+    }
     let done = match arguments.command {
         Command::Demo(demo) => demo.execute(&context),
         Command::Init(init) => init.execute(&context),

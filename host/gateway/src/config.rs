@@ -340,9 +340,19 @@ fn object(text: &str) -> Result<Map<String, Value>, String> {
     if text.starts_with('\u{feff}') {
         return Err("it begins with a byte-order mark, which JSON must not have: save it as UTF-8 without one".into());
     }
-    match serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))? {
+    match serde_json::from_str(text).map_err(|error| no_json(text, &error))? {
         Value::Object(root) => Ok(root),
         other => Err(format!("it is {}, not an object", json::kind(&other))),
+    }
+}
+
+/// Says why the text is no JSON. The parser says of a comment only what should be in its place.
+fn no_json(text: &str, error: &serde_json::Error) -> String {
+    let line = text.lines().nth(error.line().saturating_sub(1)).unwrap_or_default();
+    let rest = line.get(error.column().saturating_sub(1)..).unwrap_or_default();
+    match ["//", "/*", "#"].into_iter().any(|begin| rest.starts_with(begin)) {
+        true => format!("not a JSON object: line {} has a comment, which JSON must not have", error.line()),
+        false => format!("not a JSON object: {error}"),
     }
 }
 

@@ -90,9 +90,16 @@ pub(crate) struct Tally {
 pub(crate) struct Draft {
     pub tokens_after: u64,
     pub turns_dropped: u32,
+    /// Tool and `mra` results that were dropped.
+    pub results_dropped: usize,
     pub messages_replaced: usize,
     /// Ids of the archived messages that the model is shown again.
     pub recalled: Vec<i64>,
+    /// How many archived messages were shown again, counted at every plan.
+    pub messages_recalled: usize,
+    /// Turns that a summary replaced, and the ids of their messages.
+    pub turns_summarised: u32,
+    pub summarised: Vec<i64>,
     /// What was removed so that an answer was possible.
     pub cut: Option<Cut>,
 }

@@ -312,7 +312,8 @@ pub trait Front: Send + Sync {
         None
     }
 
-    /// Notes that nothing had arrived for so long when this run began, and that this was not reported yet.
+    /// Notes that nothing that people said could be taken in for so long until now, and that this was not reported
+    /// yet: no run was connected, the machine slept, or nothing could be stored.
     fn was_deaf(&self, _ago: Duration) {}
 
     /// Reads back what was asked in a conversation while no gateway was running. Takes as long as the
@@ -434,10 +435,14 @@ pub trait Front: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackfillRequest {
     pub channel: String,
-    /// The thread, if it is one; messages in threads are not part of their channel's history.
+    /// The thread, if it is one. With a channel or a direct message, threads in which something was written are read.
     pub thread_ts: Option<String>,
     /// Reads messages after the one of this `ts`.
     pub after: String,
+    /// Threads that are not read with it, because they are read on their own.
+    pub read_apart: Vec<String>,
+    /// How many threads are read with it at most.
+    pub most_threads: usize,
 }
 
 /// The result of reading back.
@@ -447,8 +452,12 @@ pub struct Past {
     pub messages: Vec<Inbound>,
     /// Messages in threads of channels, except for mentions that somebody has answered; oldest first.
     pub in_threads: Vec<ThreadMessage>,
-    /// Whether the history was read completely.
+    /// How many threads were read with it.
+    pub threads: usize,
+    /// Whether the history was read completely, except for threads in it that failed.
     pub is_whole: bool,
+    /// Whether threads in it could not be read now.
+    pub has_failed: bool,
 }
 
 /// Returns whether what the person or app of an id writes counts.

@@ -248,6 +248,20 @@ pub(crate) mod tests {
         assert_eq!(familiar, Vec::<&str>::new(), "people in Slack are called 您");
     }
 
+    /// Regression: admins typed commands of the host in Slack.
+    #[test]
+    fn commands_of_the_host_looked_like_those_of_slack() {
+        let english = concat!(include_str!("messages/en.ftl"), include_str!("messages/commands/en.ftl"));
+        let chinese = concat!(include_str!("messages/zh-TW.ftl"), include_str!("messages/commands/zh-TW.ftl"));
+        for (sentences, where_to) in [(english, "on the host"), (chinese, "主機上")] {
+            let about_the_host: Vec<&str> = sentences.lines().filter(|line| line.contains("`pmk-host ")).collect();
+            assert!(about_the_host.len() > 5);
+            for line in about_the_host {
+                assert!(line.contains(where_to), "{line}");
+            }
+        }
+    }
+
     #[test]
     fn every_emoji_is_one_on_a_terminal_too() {
         for language in Language::ALL {

@@ -2,7 +2,8 @@
 //! what was asked meanwhile is answered all the same.
 //!
 //! - [`liveness`]: what a run leaves in the home about itself: a heartbeat, and a marker if it ended in an orderly way.
-//! - [`outage`]: what those files tell the next run, and what the clocks tell a run whose machine was asleep.
+//! - [`outage`]: what those files tell the next run, and what the clocks tell a run whose machine was asleep or
+//!   that could store nothing.
 //! - [`broadcast`]: who is told, at most once an hour.
 //! - [`state`], [`health`]: what `status` shows.
 //! - [`health_check`]: the same for those that ask this process: a load balancer by [`probes`], the service manager by
@@ -118,15 +119,8 @@ impl Presence {
             silent_since_ms = None;
         }
         let silence = outage::silence_at_start(silent_since_ms, back, now_ms);
-        if let Silence::Long(lasted) = silence
-            && presence.may_read()
-        {
-            presence.ports.store.came_back(owed_after_silence(lasted, now_ms)).await?;
-        }
+        presence.note_silence(silence, now_ms).await?;
         let online = presence.came_back(back, now_ms).await?;
-        if let Silence::Short(lasted) = silence {
-            presence.ports.front.was_deaf(lasted);
-        }
         // From here on, a kill counts as a crash of this run, and no longer as the end of the
         // previous one.
         presence.signs.set_silent_since(presence.silent_since_ms(now_ms));
@@ -147,7 +141,9 @@ impl Presence {
     async fn keep_beating(&self) -> Infallible {
         let mut ticks = interval_at(Instant::now() + BEAT_EVERY, BEAT_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        self.found().look(Reading::now(&self.ports.clock));
+        // When things could last be stored, and whether they could not be since.
+        let (mut stored, mut has_failed) = (Reading::now(&self.ports.clock), false);
+        self.found().look(stored);
         loop {
             tokio::select! {
                 biased;
@@ -155,18 +151,38 @@ impl Presence {
                 // The last heartbeat is from before the database was away.
                 () = self.ports.store.back() => {}
             }
-            let slept = self.found().look(Reading::now(&self.ports.clock));
+            let now = Reading::now(&self.ports.clock);
+            let slept = self.found().look(now);
             if let Some(back) = slept {
                 tracing::warn!(offline_ms = back.offline_ms, "this process was suspended for a while");
+                // A silence like any other, unless it is long; then it is stored on its own.
+                has_failed = true;
             }
             if let Err(error) = self.store_found().await {
                 // Without a heartbeat: the last one tells the next run of the outage.
                 tracing::error!(%error, "cannot find out what was missed in the meantime");
+                has_failed = true;
                 continue;
             }
+            if slept.is_some_and(|back| back.is_long) {
+                (stored, has_failed) = (now, false);
+            }
             match tokio::time::timeout(PROVED_WITHIN, self.prove_able()).await {
-                Ok(Ok(())) => self.beat(),
-                Ok(Err(error)) => tracing::error!(%error, "no heartbeat: nothing can be stored"),
+                Ok(Ok(())) => {
+                    // First: once there is a heartbeat, nothing else tells of it.
+                    if let Err(error) = self.note_silence_since(stored, has_failed).await {
+                        tracing::error!(%error, "no heartbeat: cannot note that messages may have been missed");
+                        has_failed = true;
+                        continue;
+                    }
+                    (stored, has_failed) = (now, false);
+                    self.beat();
+                }
+                Ok(Err(error)) => {
+                    tracing::error!(%error, "no heartbeat: nothing can be stored");
+                    has_failed = true;
+                }
+                // What is slow loses nothing.
                 Err(_) => tracing::error!("no heartbeat: the message queues do not respond"),
             }
         }
@@ -184,6 +200,31 @@ impl Presence {
             self.found().stored();
             self.ports.ledger.note(online);
         }
+    }
+
+    /// Notes for how long nothing could be stored until now, if that was too long. `has_failed` tells whether that is
+    /// known, or nothing was only seen to be stored.
+    ///
+    /// # Errors
+    /// It could not be stored.
+    async fn note_silence_since(&self, stored: Reading, has_failed: bool) -> Result<(), StoreError> {
+        let now = Reading::now(&self.ports.clock);
+        match outage::silence_until(now, stored, has_failed) {
+            Some(silence) => self.note_silence(silence, now.wall_ms).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Sees to it that what was said in a silence that lasted until now is read back.
+    async fn note_silence(&self, silence: Silence, now_ms: i64) -> Result<(), StoreError> {
+        match silence {
+            Silence::Long(lasted) if self.may_read() => {
+                self.ports.store.came_back(owed_after_silence(lasted, now_ms)).await?;
+            }
+            Silence::Short(lasted) => self.ports.front.was_deaf(lasted),
+            Silence::Long(_) | Silence::AsAway => {}
+        }
+        Ok(())
     }
 
     fn found(&self) -> MutexGuard<'_, FoundOutages> {
@@ -224,9 +265,10 @@ impl Presence {
 
     /// Reads back, as owed. What cannot be done now is retried one heartbeat later.
     async fn keep_reading(&self) -> Infallible {
+        let mut failed = missed::Failed::new();
         loop {
             if self.makes_good() {
-                missed::read(&self.ports).await;
+                missed::read(&self.ports, &mut failed).await;
             }
             tokio::time::sleep(BEAT_EVERY).await;
         }
@@ -246,10 +288,8 @@ impl Presence {
         let now_ms = self.ports.clock.now_ms();
         // Until the connections are closed. The last heartbeat may be from before a silence had ended.
         self.signs.set_silent_since(self.silent_since_ms(now_ms));
-        // After an outage that is not stored yet, the next run is to go by the last heartbeat, which is from before it.
-        if self.found().unstored().is_none() {
-            self.signs.leave_marker(now_ms);
-        }
+        // After an outage that is not stored yet, the next run goes by the last heartbeat, which is from before it.
+        self.signs.leave_marker(now_ms);
         // While another host is running, the gateway is not away.
         let broadcast = self.may_broadcast() && !self.ports.store.has_other_hosts();
         if broadcast {
@@ -332,8 +372,9 @@ impl Presence {
     }
 }
 
-/// Returns what is owed after a silence: the gateway was running, but unreachable for so long that Slack may have given up
-/// resending. The authors have seen that nobody answered; a message would tell them nothing new.
+/// Returns what is owed after a silence: the gateway was running, but unreachable, or could store nothing, for so long
+/// that Slack may have given up resending. The authors have seen that nobody answered; a message would tell them nothing
+/// new.
 pub(crate) fn owed_after_silence(since: Duration, now_ms: i64) -> Outage {
     let ago_ms = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
     Outage { since_ms: Some(now_ms.saturating_sub(ago_ms)), until_ms: now_ms, announce: None, read: true }

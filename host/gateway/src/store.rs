@@ -138,7 +138,7 @@ pub use presence::{Announce, DmUser, MissedConversation, Outage, Telling, Unanno
 pub use presses::{JudgedAtom, Pressed, Verdict, VerdictSource};
 pub use proposals::{Ends, Proposal, ProposalVerdict, is_meant, is_own};
 pub use receipt::{Before, Budget, Calibrated, Decider, Digest, FoundAtom, Layer, Plan, Receipt, Receipts, Reference};
-pub use receipts::Replayable;
+pub use receipts::{FirstRequest, Replayable};
 pub use reset::{Cut, TURN_WAIT};
 pub use restore::Restored;
 pub use retention::{ErasedConversation, Erasing};

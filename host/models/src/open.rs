@@ -63,6 +63,15 @@ impl Provider {
             Provider::ClaudeCli => Some(claude_cli::DEFAULT_MODEL),
         }
     }
+
+    /// The provider's own address; what runs on this machine has none.
+    pub const fn own_address(self) -> Option<&'static str> {
+        match self {
+            Provider::AnthropicApi => Some(anthropic::DEFAULT_BASE_URL),
+            Provider::OpenAi => Some(openai::DEFAULT_BASE_URL),
+            Provider::Sim | Provider::ClaudeCli => None,
+        }
+    }
 }
 
 /// Which model to open.

@@ -42,7 +42,6 @@ pub enum NotOurs {
 impl NotOurs {
     /// The command that fixes it.
     pub fn hint(&self) -> String {
-        let quoted = |path: &Path| format!("'{}'", path.display().to_string().replace('\'', r"'\''"));
         match self {
             NotOurs::Foreign { path, owner } => {
                 format!(
@@ -50,9 +49,25 @@ impl NotOurs {
                     quoted(path)
                 )
             }
-            NotOurs::Writable { path, .. } => format!("`chmod go-w {}`", quoted(path)),
+            NotOurs::Writable { path, .. } => chmod([path.as_path()]),
         }
     }
+
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            NotOurs::Foreign { path, .. } | NotOurs::Writable { path, .. } => path,
+        }
+    }
+}
+
+/// The command after which others cannot write to any of these.
+pub(crate) fn chmod<'a>(paths: impl IntoIterator<Item = &'a Path>) -> String {
+    let quoted: Vec<String> = paths.into_iter().map(quoted).collect();
+    format!("`chmod go-w {}`", quoted.join(" "))
+}
+
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }
 
 /// Checks that only this user and the administrator can change the file or folder with this metadata. The metadata

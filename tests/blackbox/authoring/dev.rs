@@ -228,6 +228,20 @@ fn what_is_built_while_it_is_left_goes_with_it() {
     until("its end", || (!is_alive(builder.trim())).then_some(()));
 }
 
+/// Regression: a time limit that a job of CI sets ended it as if the build had passed.
+#[test]
+fn one_build_that_was_stopped_before_it_was_tried_had_passed() {
+    let project = Project::new();
+    project.write("mine/build.sh", "echo $$ > ../started; sleep 1000");
+    for signal in ["-TERM", "-INT"] {
+        let dev = Running::start(project.command("exec sh build.sh", &["--json", "--once"]));
+        until("the build", || fs::read_to_string(project.path("started")).ok().filter(|pid| pid.ends_with('\n')));
+        fs::remove_file(project.path("started")).expect("a file");
+        assert!(Command::new("kill").args([signal, &dev.pid().to_string()]).status().expect("kill").success());
+        assert_eq!(dev.until_it_ends().0.code(), Some(1), "{signal}");
+    }
+}
+
 #[test]
 fn what_cannot_be_built_is_said() {
     let project = Project::new();

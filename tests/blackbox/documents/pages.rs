@@ -59,6 +59,16 @@ impl Page {
         self.text.split("```sh\n").skip(1).filter_map(|rest| rest.split_once("```")).flat_map(|(code, _)| code.lines())
     }
 
+    /// The variables that its commands take secrets from.
+    pub fn variables(&self) -> BTreeSet<&str> {
+        let commands = self.commands().chain(self.text.lines().filter_map(|line| line.strip_prefix("$ ")));
+        commands.flat_map(|line| line.split(" env:").skip(1)).filter_map(|rest| rest.split(' ').next()).collect()
+    }
+
+    pub fn says(&self, text: &str) -> bool {
+        self.text.contains(text)
+    }
+
     /// The first code in this language.
     pub fn fence(&self, language: &str) -> Option<&str> {
         let (_, rest) = self.text.split_once(&format!("```{language}\n"))?;

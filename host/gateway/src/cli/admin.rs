@@ -66,7 +66,10 @@ fn list(context: &Context) -> Result<(), Failure> {
         return print_json(&json!(admins));
     }
     if admins.is_empty() {
-        context.notice("there are no admins", Some("add one with `pmk-host admin add USER`"));
+        context.notice(
+            "there are no admins",
+            Some("add one by their member ID, for example `pmk-host admin add U012AB3CD`"),
+        );
         return Ok(());
     }
     print(&admins.iter().map(|admin| printable(admin) + "\n").collect::<String>())

@@ -162,6 +162,9 @@ impl Report {
         }
         self.counts("by user", &talk.by_user);
         self.counts("by audience", &talk.by_audience);
+        if !talk.unanswered.is_empty() {
+            self.summed("no answer", &talk.unanswered);
+        }
         self.line("undelivered replies", talk.undelivered);
         self.tell("parked", &format!("{}, {} in total are parked now", talk.parked, talk.parked_now));
         if talk.panicked + talk.swept > 0 {
@@ -353,11 +356,11 @@ impl Report {
         if arm.turns == 0 {
             return;
         }
-        let sent = match arm.turns {
-            1 => format!("1 turn, {} tokens sent", arm.tokens_sent),
-            turns => format!("{turns} turns, {} tokens sent", arm.tokens_sent),
+        let turns = match arm.turns {
+            1 => "1 turn".to_owned(),
+            more => format!("{more} turns"),
         };
-        self.0.named(&printable(name), &sent);
+        self.0.named(&printable(name), &turns);
         self.tell("", &format!("{} in, {} out by the provider's count", arm.tokens_in, arm.tokens_out));
         self.counted("  overflows, rungs", arm.overflows, &arm.rungs);
         self.line("  failures", arm.failures);

@@ -36,7 +36,7 @@ use super::{
 use crate::{
     config::{Config, PolicyConfig},
     evaluation::compare::{
-        histories::{self, Source},
+        histories::{self, LeftOut, Source},
         prices::Prices,
         questions::Questions,
         replay::{Arm, Setup},
@@ -53,12 +53,15 @@ use crate::{
 /// The most problems that are printed individually.
 const MAX_TOLD: usize = 20;
 
+/// The most links that are followed, one after the other; Linux follows no more.
+const MAX_LINKS: usize = 40;
+
 /// More than any machine has processors for; each takes a thread.
 const MOST_JOBS: u64 = 256;
 
 #[derive(Debug, Args)]
 pub(super) struct CompareCommand {
-    /// Policy: name of a bundled one or path of a component file; repeat to compare others with the first (for layers,
+    /// Policy: name of a built-in one or path of a component file; repeat to compare others with the first (for layers,
     /// use `--experiment`)
     #[arg(long, value_name = "POLICY", required_unless_present = "experiment")]
     policy: Vec<PathBuf>,
@@ -133,6 +136,7 @@ impl CompareCommand {
         let config = context.config()?;
         let spec: ModelSpec = self.model.parse()?;
         self.files().try_for_each(check_writable)?;
+        self.check_different()?;
         let setup = self.setup(&spec, &config)?;
         let questions = self.questions.as_deref().map(Questions::read).transpose()?;
         let prices = Prices::load(self.prices.as_deref())?;
@@ -195,6 +199,21 @@ impl CompareCommand {
             _ => None,
         };
         self.html.as_deref().into_iter().chain(document)
+    }
+
+    /// Refuses to write both reports to the same file: one would replace the other.
+    fn check_different(&self) -> Result<(), Failure> {
+        let (Some(page), Some(json)) = (&self.html, &self.json) else { return Ok(()) };
+        let is_one = match json {
+            Json::File(document) => !is_pipe(page) && place(page) == place(document),
+            Json::Stdout => is_stdout(page),
+            Json::No => false,
+        };
+        if is_one {
+            return Err(Failure::new(format!("`--html` and `--json` name the same file, `{}`", page.display()))
+                .hint("specify two files"));
+        }
+        Ok(())
     }
 
     /// Returns the conversations, and the problems of those that cannot be read.
@@ -327,6 +346,29 @@ fn behind_links(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
+/// Whether a path leads to where standard output goes.
+fn is_stdout(path: &Path) -> bool {
+    let file = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
+    file(path).is_some_and(|there| file(Path::new("/dev/stdout")) == Some(there))
+}
+
+/// Returns where a file is or will be, by whatever name.
+fn place(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        if let Ok(place) = fs::canonicalize(&path) {
+            return place;
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        // A link may lead to what is not there yet.
+        let Ok(target) = fs::read_link(&path) else {
+            return path.file_name().map_or_else(|| path.clone(), |name| behind_links(folder).join(name));
+        };
+        path = folder.join(target);
+    }
+    path
+}
+
 fn written(path: &Path, outcome: io::Result<()>) -> Result<(), Failure> {
     outcome
         .map_err(|error| format!("cannot write `{}`: {error}", path.display()))
@@ -360,9 +402,17 @@ fn side_by_side(
     found: Vec<Source>,
     conversations: &[Replayed],
 ) -> Result<Option<Diff>, TransferError> {
-    let Some(number) = most_telling(conversations) else { return Ok(None) };
-    let Some(conversation) = found.into_iter().flat_map(histories::of_source).nth(number) else { return Ok(None) };
-    let (names, recording) = conversation.map_err(|left| left.1)?.open()?;
+    let Some((place, at)) = most_telling(conversations) else { return Ok(None) };
+    let source = found.into_iter().nth(place);
+    let conversation = match source.and_then(|source| histories::of_source(source).nth(at)) {
+        Some(Ok(conversation)) => conversation,
+        Some(Err(left)) => match *left {
+            LeftOut::Unread { error, .. } => return Err(error),
+            LeftOut::Again { .. } => return Ok(None),
+        },
+        None => return Ok(None),
+    };
+    let (names, recording) = conversation.open()?;
     let name = names.into_iter().next().unwrap_or_default();
     Ok(Some(Diff::of(comparison.arms, comparison.setup, name, &recording)))
 }

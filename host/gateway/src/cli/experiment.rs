@@ -354,13 +354,13 @@ impl Promote {
         let name = &experiment.name;
         let (mut stopped, conversations) = match Store::open_if_any(place.clone())? {
             Some(store) => block_on(async {
-                Ok((store.stopped_arms(name).await?, store.arm_conversations(name, i64::MIN).await?))
+                Ok((store.stop_reasons(name).await?, store.guarded_conversations(name, i64::MIN).await?))
             })?,
             None => Default::default(),
         };
         let has_decided = conversations.iter().any(|it| it.arm == self.arm && it.turns > 0);
         Ok(match stopped.remove(&self.arm) {
-            Some(stopped) => Some(format!("the guard rail had stopped `{}`: {}", self.arm, stopped.reason)),
+            Some(reason) => Some(format!("the guard rail had stopped `{}`: {reason}", self.arm)),
             None if has_decided => None,
             None => Some(format!("`{}` has decided in no conversation of `{name}`", self.arm)),
         })

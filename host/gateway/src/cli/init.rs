@@ -100,12 +100,12 @@ impl InitCommand {
         let store = store_to_write(context)?;
         let is_asked = std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !context.json;
         let answers = if is_asked {
-            questions::ask(&self, self.given()?)?
+            questions::ask(&self, self.given()?, &before)?
         } else {
             self.without_asking(self.language.unwrap_or(context.language), before.model.as_deref(), self.given()?)?
         };
         let messages = Messages::new(answers.language);
-        let parted = config::edit(&context.home, |root| write(root, &answers, store))
+        let removed = config::edit(&context.home, |root| write(root, &answers, store))
             .map_err(|error: EditError| Failure::new(&error).hint(error.hint()))?;
         let (config, _) = Config::load(&context.home)?;
         let awaited = Awaited::by(context, &answers, &config);
@@ -126,8 +126,10 @@ impl InitCommand {
         // Only the manifest goes to standard output, so that it can be redirected to a file. These notes come before
         // the checks, which take time.
         note(messages.init_written(&path.display().to_string()));
-        if let Some(provider) = parted {
-            note(messages.init_parted(provider.name()));
+        match removed {
+            Some(Removed::Provider(provider)) => note(messages.init_parted(provider.name())),
+            Some(Removed::Key) => note(messages.init_moved()),
+            None => {}
         }
         awaited.variables().iter().for_each(|name| note(messages.init_variable(name)));
         awaited.credentials().iter().for_each(|name| note(messages.init_credential(name)));
@@ -206,14 +208,27 @@ impl Answers {
     }
 }
 
-/// Writes the answers; everything else in the file stays as it is. A key is never kept for a provider that it does not
-/// belong to: returns the provider whose key or address was removed, if any.
-fn write(root: &mut Object, answers: &Answers, store: Option<&str>) -> Result<Option<Provider>, EditError> {
+/// What was removed from the file, because it belongs to another server than the one that answers now.
+enum Removed {
+    /// The key or the address of this provider.
+    Provider(Provider),
+    /// The key of another address.
+    Key,
+}
+
+/// Writes the answers; everything else in the file stays as it is. A key is never kept for a provider or an address that
+/// it does not belong to: returns what was removed.
+fn write(root: &mut Object, answers: &Answers, store: Option<&str>) -> Result<Option<Removed>, EditError> {
     let model = answers.model.to_string();
     let before = config::whose(root.get("model").and_then(Json::as_str));
-    let is_parted = before != config::whose(Some(&model)) && {
+    let removed = if before != config::whose(Some(&model)) {
         let had_key = root.remove("apiKey");
-        root.remove("baseUrl") || had_key
+        (root.remove("baseUrl") || had_key).then_some(Removed::Provider(before))
+    } else {
+        let address = root.get("baseUrl").and_then(Json::as_str);
+        let is_moved = is_another(answers.base_url.as_ref(), answers.model.provider, address);
+        // A key that was given replaces it.
+        (is_moved && answers.api_key.is_none() && root.remove("apiKey")).then_some(Removed::Key)
     };
     root.set("language", answers.language.tag());
     root.set("model", model.as_str());
@@ -233,7 +248,7 @@ fn write(root: &mut Object, answers: &Answers, store: Option<&str>) -> Result<Op
     for (kind, given) in answers.tokens() {
         root.object_at(&["slack"])?.set(kind.key(), given.json());
     }
-    Ok(is_parted.then_some(before))
+    Ok(removed)
 }
 
 /// Returns the store to write, which is that of `--store`. What the environment names stays there.
@@ -260,6 +275,18 @@ impl Address {
         })?;
         Ok(Address(text.trim().to_owned()))
     }
+}
+
+/// Whether a model was given an address, and not the one that it had before: that of the environment, of the file, or else
+/// the provider's own.
+fn is_another(given: Option<&Address>, provider: Provider, before: Option<&str>) -> bool {
+    let set = match provider {
+        Provider::AnthropicApi => variable("ANTHROPIC_BASE_URL"),
+        Provider::OpenAi => variable("OPENAI_BASE_URL"),
+        Provider::ClaudeCli | Provider::Sim => None,
+    };
+    let before = set.as_deref().or(before).or(provider.own_address()).map(|url| url.trim().trim_end_matches('/'));
+    given.is_some_and(|Address(url)| before != Some(url.trim_end_matches('/')))
 }
 
 /// The environment variable for a provider's key.

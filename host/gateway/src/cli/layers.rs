@@ -19,7 +19,7 @@ use crate::{
 
 #[derive(Debug, Default, Args)]
 pub(super) struct LayerArguments {
-    /// Policy: name of a bundled one or path of a component file; repeat to add layers, the last on top [default: from
+    /// Policy: name of a built-in one or path of a component file; repeat to add layers, the last on top [default: from
     /// gateway.json, otherwise standard alone]
     #[arg(long, value_name = "POLICY")]
     policy: Vec<PathBuf>,

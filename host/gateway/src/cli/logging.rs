@@ -43,6 +43,21 @@ pub(super) fn start(quiet: bool, json: bool, language: Language) {
     let usable = asked.as_deref().filter(|asked| is_meant(asked)).and_then(|asked| EnvFilter::try_new(asked).ok());
     let is_ignored = asked.is_some() && usable.is_none();
     let filter = usable.unwrap_or_else(|| EnvFilter::new(default));
+    begin(filter, quiet, json, language);
+    if let Some(asked) = asked.filter(|_| is_ignored) {
+        let hint =
+            "use a level, such as `debug`, or a level for a part, such as `pmk_host=debug`; put commas between several";
+        tracing::warn!(hint, "`{VARIABLE}` is ignored: `{asked}` does not say what to log");
+    }
+}
+
+/// Starts logging for a command, which tells its problems itself, except for an upgrade of the store: whichever command
+/// opens it first makes that.
+pub(super) fn start_for_command(json: bool, language: Language) {
+    begin(EnvFilter::new("off,pmk_host::store::upgrade=warn"), true, json, language);
+}
+
+fn begin(filter: EnvFilter, quiet: bool, json: bool, language: Language) {
     let colour = anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never;
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -60,11 +75,6 @@ pub(super) fn start(quiet: bool, json: bool, language: Language) {
     } else {
         log.with_target(false).finish().with(filter_fn(may_be_told)).try_init()
     };
-    if let Some(asked) = asked.filter(|_| is_ignored) {
-        let hint =
-            "use a level, such as `debug`, or a level for a part, such as `pmk_host=debug`; put commas between several";
-        tracing::warn!(hint, "`{VARIABLE}` is ignored: `{asked}` does not say what to log");
-    }
 }
 
 /// Whether a filter is not a mistyped level: for `EnvFilter`, any other word is the name of a part, which alone is

@@ -17,7 +17,7 @@ pub(super) fn of_folder(folder: &Path, questions: Option<&Path>) -> Result<(Vec<
         .map_err(|error| Failure::new(error).hint("specify a folder that you can read with `--histories`"))?;
     if found.is_empty() {
         return Err(TransferError::NothingFound { path: PathBuf::from(folder) })
-            .or_hint("only `.json`, `.jsonl` and full exports are read, also in its subfolders");
+            .or_hint("only `.json`, `.jsonl`, `.ndjson` and full exports are read, also in its subfolders");
     }
     Ok((found.into_iter().map(Source::from).collect(), problems))
 }

@@ -58,15 +58,20 @@ impl StoreCommand {
         matches!(self, StoreCommand::Copy { from, to } if [from, to].into_iter().all(|named| named != config::SQLITE))
     }
 
+    /// Whether the command creates the home if it does not exist, as on a new machine.
+    pub(super) fn makes_the_home(&self) -> bool {
+        matches!(self, StoreCommand::Restore { .. })
+    }
+
     pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
         match self {
             StoreCommand::Backup { file } => back_up(context, &absolute(&file)?),
             StoreCommand::Check => check(context),
             StoreCommand::Restore { file } => {
                 let file = absolute(&file)?;
-                let alive_ms = LivenessFiles::of(&context.home).read().stored_until_ms();
-                let moved =
-                    put(context, Purpose::Restore, |lock| Store::put_back(lock, &file, alive_ms, Timestamp::now()));
+                // No home is created for a backup that is missing.
+                Store::check_backup(&file)?;
+                let moved = put(context, Purpose::Restore, |lock| restore(lock, &file));
                 let moved = record(context, "store.restore", &[&file.display().to_string()], moved)?;
                 tell(context, &moved, &format!("the store is restored from `{}`", file.display()))
             }
@@ -93,6 +98,21 @@ fn back_up(context: &Context, file: &Path) -> Result<(), Failure> {
     }
     context.say(&format!("all conversations are in `{}` ({bytes} bytes)", file.display()));
     Ok(())
+}
+
+/// Puts a backup in place. When a gateway last stored something counts only if it was that of the backup: one to which
+/// nobody has ever written was another one, as of a first start on a new machine. Its signs of life go before the backup
+/// is in place: if this is interrupted, nothing tells them from those of the backup's gateway afterwards.
+fn restore(lock: &HomeLock, file: &Path) -> Result<Vec<PathBuf>, BackupError> {
+    let signs = LivenessFiles::of(lock.home());
+    let is_unused = Store::is_unused(lock);
+    let alive_ms = || {
+        if is_unused {
+            signs.forget();
+        }
+        signs.read().stored_until_ms()
+    };
+    Store::put_back(lock, file, alive_ms, Timestamp::now())
 }
 
 fn copy(context: &Context, from: &str, to: &str) -> Result<(), Failure> {
@@ -189,4 +209,33 @@ fn tell(context: &Context, moved: &[PathBuf], done: &str) -> Result<(), Failure>
     }
     context.say(done);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// Regression: if `store restore` was killed once the store was moved aside, the next attempt took the signs of the
+    /// gateway that had run there for those of the backup's.
+    #[tokio::test]
+    async fn an_interrupted_restore_was_repeated_with_the_signs_of_another_gateway() {
+        let (home, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let backup = elsewhere.path().join("backup.db");
+        Store::open(elsewhere.path()).unwrap().back_up(&backup).await.unwrap();
+        drop(Store::open(home.path()).unwrap());
+        let signs = LivenessFiles::of(home.path());
+        signs.beat(1_760_000_000_000);
+        // What cannot be removed ends it where a kill might.
+        let in_its_way = home::gateway_dir(home.path()).join("store.copying");
+        fs::create_dir(&in_its_way).unwrap();
+        let lock = HomeLock::take(home.path()).unwrap();
+        restore(&lock, &backup).unwrap_err();
+        assert!(!Store::path(home.path()).exists(), "it was moved aside");
+        fs::remove_dir(&in_its_way).unwrap();
+        restore(&lock, &backup).unwrap();
+        assert_eq!(signs.read().beat_ms, None);
+        assert!(!home::gateway_dir(home.path()).join("store.restored").exists());
+    }
 }

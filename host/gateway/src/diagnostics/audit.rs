@@ -61,6 +61,9 @@ pub struct Conversations {
     pub orders: u64,
     pub by_user: Counts,
     pub by_audience: Counts,
+    /// Turns in which the model gave no answer, by the class of the error.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub unanswered: Counts,
     pub undelivered: u64,
     /// Replies of which people received only the beginning.
     pub cut: u64,

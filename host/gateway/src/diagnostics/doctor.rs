@@ -21,6 +21,7 @@ use crate::{
     store::Place,
 };
 
+mod admins;
 mod clock;
 mod config;
 mod home;
@@ -109,7 +110,9 @@ pub async fn examine(subject: Subject, messages: Arc<Messages>) -> Vec<Finding> 
         let (home, messages) = (home.clone(), Arc::clone(&messages));
         move || look_in(&home, place, config_is_bad, &messages)
     });
-    let listen = config.as_ref().ok().and_then(|(config, _)| config.as_ref()?.health.listen);
+    let readable = config.as_ref().ok().and_then(|(config, _)| config.as_ref());
+    let listen = readable.and_then(|config| config.health.listen);
+    let admins = readable.and_then(|config| admins::look(&home, config, &messages));
     let about_running = offload({
         let (home, messages) = (home.clone(), Arc::clone(&messages));
         move || running::look(&home, listen, &messages)
@@ -119,7 +122,7 @@ pub async fn examine(subject: Subject, messages: Arc<Messages>) -> Vec<Finding> 
         move || tls::look(&messages)
     });
     let (about_parts, about_home, about_running, about_tls) =
-        tokio::join!(look_at(parts, offline, &messages), about_home, about_running, about_tls);
+        tokio::join!(look_at(parts, admins, offline, &messages), about_home, about_running, about_tls);
     let OfHome { home: home::Looked { mut findings, is_bad }, prompts, store } = about_home;
     // If the file cannot be read because of the home, only the home is reported.
     let is_read = config.is_ok() || !is_bad;
@@ -146,13 +149,13 @@ fn look_in(home: &Path, place: Part<Place>, config_is_bad: bool, messages: &Mess
     OfHome { home: about_home, prompts, store: store::look(place, home_is_bad, config_is_bad, messages) }
 }
 
-async fn look_at(parts: Option<Parts>, offline: bool, messages: &Messages) -> Vec<Finding> {
+async fn look_at(parts: Option<Parts>, admins: Option<Finding>, offline: bool, messages: &Messages) -> Vec<Finding> {
     let Some(Parts { slack, model, policies, mra }) = parts else {
         let names = [slack::NAME, clock::NAME, model::NAME, policies::NAME, workspace::NAME];
         return names.map(|name| Finding::left_out(name, messages.doctor(DoctorRemark::BecauseOfConfig))).into();
     };
     let ((slack, slack_clock), (model, model_clock), policies) = tokio::join!(
-        slack::look(slack, offline, messages),
+        slack::look(slack, admins, offline, messages),
         model::look(model, offline, messages),
         policies::look(policies, messages)
     );

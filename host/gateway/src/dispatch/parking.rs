@@ -9,9 +9,10 @@ use pmk_system::error::Failure;
 use crate::{ids::InboxId, ledger::TaggedEvent};
 
 impl Dispatcher {
-    /// Parks a message. `costs` are the events of what was spent on it in vain. People are told in a separate task. If
-    /// the store cannot even do that, the gateway ends.
-    pub(super) async fn park(self: &Arc<Self>, inbox: InboxId, why: &str, costs: Vec<TaggedEvent>) {
+    /// Parks a message. `costs` are the events of what was spent on it in vain. People are told in a separate task.
+    /// Returns false if the store cannot do it now and may be able to later: the message stays open. If it never can, the
+    /// gateway ends.
+    pub(super) async fn park(self: &Arc<Self>, inbox: InboxId, why: &str, costs: Vec<TaggedEvent>) -> bool {
         match self.store.park(inbox, why, costs, self.clock.now_ms()).await {
             Ok(Some(parked)) => {
                 tracing::error!(session = parked.key, why, "a message cannot be answered and is parked");
@@ -19,11 +20,18 @@ impl Dispatcher {
                 self.tasks.spawn(async move { dispatcher.tell(inbox).await });
             }
             Ok(None) => {}
+            Err(error) if error.is_passing() => {
+                if self.is_news(&error.to_string()) {
+                    tracing::warn!(%inbox, why, %error, "a message that cannot be answered cannot be parked yet");
+                }
+                return false;
+            }
             Err(error) => {
                 tracing::error!(%inbox, why, "a message cannot be answered");
                 self.end(Failure::from(error));
             }
         }
+        true
     }
 
     /// Tells people of a message that is still parked, if they were not told yet. If that fails, the next sweep tries

@@ -32,6 +32,8 @@ enum Play {
     /// It fails after the model has counted so many tokens, in the arm `b`.
     Spent(u64, TurnFailure),
     Panic,
+    /// It never ends.
+    Hang,
     /// It takes along what arrived meanwhile, and then fails.
     SteerThenStuck,
 }
@@ -133,6 +135,7 @@ impl Turns for Scripted {
                 return Err(stuck);
             }
             Play::Panic => panic!("as the test wants it"),
+            Play::Hang => std::future::pending().await,
             Play::SteerThenStuck => {
                 batch.take_along(9);
                 return Err(TurnFailure::Passing { why: "the disk is full".into(), retry_after: Duration::ZERO });

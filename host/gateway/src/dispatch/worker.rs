@@ -21,6 +21,9 @@ const PAUSES: [Duration; 5] = [
     Duration::from_secs(30),
 ];
 
+/// The pause before the next attempt to park a message that could not be parked.
+const PARKING_PAUSE: Duration = Duration::from_secs(5);
+
 /// How many panics, and how many refusals, before a turn is parked.
 const MAX_PANICS: u32 = 2;
 const MAX_REFUSALS: u32 = 4;
@@ -62,7 +65,11 @@ impl Dispatcher {
             match self.see_through(&batch).await {
                 BatchOutcome::On => {}
                 BatchOutcome::Apart => queues::lock(&self.queues).part(&key),
-                BatchOutcome::Aside => self.stand_back(&key).await,
+                BatchOutcome::Aside => {
+                    // There may be no next batch here to charge for it.
+                    self.note_spent(&batch);
+                    self.stand_back(&key).await;
+                }
                 // Unfinished messages stay in the inbox for the next start.
                 BatchOutcome::Stopped => return,
             }
@@ -78,9 +85,9 @@ impl Dispatcher {
         loop {
             queues::lock(&self.queues).renew(batch.key());
             let outcome = {
-                let Ok(_permit) = self.permits.acquire().await else { return BatchOutcome::Stopped };
+                let Ok(_permit) = self.permits.acquire().await else { return self.leave(batch) };
                 if self.stop.is_cancelled() {
-                    return BatchOutcome::Stopped;
+                    return self.leave(batch);
                 }
                 // Tokio's locks are released by a panic, data behind the standard library's locks is never left
                 // inconsistent, and what the turn has stored is complete.
@@ -92,14 +99,12 @@ impl Dispatcher {
                     return BatchOutcome::On;
                 }
                 Ok(Err(TurnFailure::Over(why))) => {
-                    // These events stay true, whoever answers later.
-                    let lasting = batch.take_given_up().into_lasting_events();
-                    lasting.into_iter().for_each(|tagged| self.turns.note(tagged));
+                    let outcome = self.leave(batch);
                     match why {
                         Some(why) => self.end(why),
                         None => self.stop.cancel(),
                     }
-                    return BatchOutcome::Stopped;
+                    return outcome;
                 }
                 Ok(Err(TurnFailure::Anew)) => Duration::ZERO,
                 Ok(Err(TurnFailure::Elsewhere)) => {
@@ -146,7 +151,7 @@ impl Dispatcher {
             queues::lock(&self.queues).keep(batch.key(), batch.ids().len());
             tokio::select! {
                 biased;
-                () = self.stop.cancelled() => return BatchOutcome::Stopped,
+                () = self.stop.cancelled() => return self.leave(batch),
                 () = batch.interrupted().cancelled_owned() => {}
                 // The database is back; a turn delayed by something else will just fail again.
                 () = self.store.back() => {}
@@ -169,19 +174,47 @@ impl Dispatcher {
         }
     }
 
-    /// Parks a message that cannot be answered. Of several messages, each is tried by itself first,
-    /// because not all of them need to be parked.
+    /// Parks a message that cannot be answered, as soon as the store can do that. Its turn is run again instead if
+    /// people change something before, or if a shared database was away, which may have given the message's number to
+    /// another one since. Of several messages, each is tried by itself first, because not all of them need to be
+    /// parked.
     async fn give_up(self: &Arc<Self>, batch: &Batch, why: &str) -> BatchOutcome {
         queues::lock(&self.queues).keep(batch.key(), batch.ids().len());
-        match batch.ids() {
-            [inbox] => {
-                // Removed from the queues before anybody can take it up again, so that it can be
-                // queued anew.
-                queues::lock(&self.queues).done(batch.key());
-                self.park(*inbox, why, batch.take_given_up().into_lasting_events()).await;
-                BatchOutcome::On
+        let [inbox] = batch.ids() else { return BatchOutcome::Apart };
+        let (given_up, returns) = (batch.take_given_up(), self.store.returns());
+        while !self.park(*inbox, why, given_up.clone().into_lasting_events()).await {
+            let is_changed = tokio::select! {
+                biased;
+                () = self.stop.cancelled() => {
+                    batch.give_up(given_up);
+                    return self.leave(batch);
+                }
+                () = batch.interrupted().cancelled_owned() => true,
+                () = self.store.back() => false,
+                () = tokio::time::sleep(PARKING_PAUSE) => false,
+            };
+            if is_changed || self.store.returns() != returns {
+                batch.give_up(given_up);
+                queues::lock(&self.queues).keep(batch.key(), 0);
+                return BatchOutcome::On;
             }
-            _ => BatchOutcome::Apart,
+        }
+        queues::lock(&self.queues).done(batch.key());
+        // Until now, whoever took it up again could not queue it.
+        self.look_at_once_told(batch.key());
+        BatchOutcome::On
+    }
+
+    /// Leaves a batch whose messages stay in the inbox for the next start.
+    fn leave(&self, batch: &Batch) -> BatchOutcome {
+        self.note_spent(batch);
+        BatchOutcome::Stopped
+    }
+
+    /// Notes what was spent on a batch in vain, which stays true, whoever answers later.
+    fn note_spent(&self, batch: &Batch) {
+        for tagged in batch.take_lasting_events() {
+            self.turns.note(tagged);
         }
     }
 

@@ -4,7 +4,7 @@ use pmk_core::{Applied, Guard, floor};
 use pmk_policy::Rung;
 
 use super::{
-    Exchange, Ports,
+    Draft, Exchange, Ports,
     window::{Fold, Window},
 };
 use crate::{ledger::Event, store::StoreError};
@@ -17,9 +17,21 @@ pub(crate) const MAX_RETRIES: usize = 3;
 pub(crate) struct Base {
     pub window: Window,
     pub tokens: u64,
+    draft: Draft,
 }
 
 impl Base {
+    /// Keeps the window of an exchange as it is now; it has this many tokens.
+    pub fn of(exchange: &Exchange, tokens: u64) -> Base {
+        Base { window: exchange.window.clone(), tokens, draft: exchange.tally.draft.clone() }
+    }
+
+    /// Makes it the window of the exchange again, and forgets what was taken from it since.
+    pub fn restore(&self, exchange: &mut Exchange) {
+        exchange.window = self.window.clone();
+        exchange.tally.draft = self.draft.clone();
+    }
+
     /// Returns whether a request of this size is at least a tenth smaller.
     pub fn shrinks_to(&self, tokens: u64) -> bool {
         tokens.saturating_mul(10) <= self.tokens.saturating_mul(9)
@@ -52,9 +64,17 @@ pub(super) async fn fold(
     fold: Fold,
     told: Vec<Event>,
 ) -> Result<(), StoreError> {
-    let mut window = base.window.clone();
-    let stored = ports.fold(exchange.session, &window, &fold, told).await?;
-    window.fold(fold, stored);
-    exchange.window = window;
+    let stored = ports.fold(exchange.session, &base.window, &fold, told).await?;
+    base.restore(exchange);
+    let transcript = base.window.transcript();
+    let turns = u32::try_from(transcript.turns_in(fold.range.start, fold.range.end)).unwrap_or(u32::MAX);
+    let draft = &mut exchange.tally.draft;
+    if fold.summary.is_some() {
+        draft.turns_summarised += turns;
+        draft.summarised.extend(transcript.entries()[fold.range.clone()].iter().map(|entry| entry.id));
+    } else {
+        draft.turns_dropped += turns;
+    }
+    exchange.window.fold(fold, stored);
     Ok(())
 }

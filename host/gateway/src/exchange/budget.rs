@@ -1,12 +1,13 @@
 //! Step 3: the policy decides which part of the conversation the model gets, and the live window is
 //! edited accordingly before the model is called, independent of the outcome of the call.
 
-use pmk_core::{Applied, floor};
+use pmk_core::{Applied, Block, Message, Origin, floor};
 use pmk_policy::{DecidedBy, PruneDecision, PruneInput};
 
 use super::{
     Exchange, Ports, compact,
     trial::{self, Trial},
+    window::Window,
 };
 use crate::{calibration::TokenBudget, ledger::Event, store::StoreError};
 
@@ -142,14 +143,27 @@ pub(super) async fn carry_out(
     if !applied.changes_anything() {
         return Ok(());
     }
-    exchange.tally.draft.turns_dropped += applied.turns_dropped;
+    let draft = &mut exchange.tally.draft;
+    draft.turns_dropped += applied.turns_dropped;
+    draft.results_dropped += results_in(&exchange.window, &applied.removed);
     if let Some(recall) = &applied.recall {
-        exchange.tally.draft.recalled.clone_from(&recall.ids);
+        draft.recalled.clone_from(&recall.ids);
+        draft.messages_recalled += recall.ids.len();
     }
-    exchange.tally.draft.messages_replaced += applied.replaced.len();
+    draft.messages_replaced += applied.replaced.len();
     let edit = exchange.window.apply(applied);
     if !applied.edits_window() {
         return Ok(());
     }
     trial::edit_window(ports, exchange, edit, told).await
+}
+
+/// Returns the number of tool and `mra` results in these messages of a window.
+fn results_in(window: &Window, indexes: &[u32]) -> usize {
+    let messages: Vec<&Message> = window.messages().collect();
+    let results = |message: &Message| {
+        let blocks = message.blocks.iter().filter(|block| matches!(block, Block::ToolResult { .. }));
+        blocks.count() + usize::from(message.origin == Origin::MraResult)
+    };
+    indexes.iter().map(|&at| results(messages[at as usize])).sum()
 }

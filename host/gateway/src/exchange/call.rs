@@ -140,17 +140,20 @@ fn believed(ports: &dyn Ports, exchange: &Exchange, error: ModelError) -> ModelE
 
 /// Returns what a refusal as too long says about the size.
 pub(crate) fn refusal(error: &ModelError) -> Option<Refusal> {
-    let ErrorClass::Overflow { observed_tokens: observed, allowed_tokens, .. } = error.class else { return None };
-    // A quota per minute is not a context window.
-    let window = allowed_tokens.filter(|_| !is_about_a_quota(&error.message));
+    let ErrorClass::Overflow { observed_tokens, allowed_tokens, .. } = error.class else { return None };
+    // A quota per minute is not a context window, and what it counts contains the room for the answer.
+    let is_of_the_prompt = !is_about_a_quota(&error.message);
+    let of_the_prompt = |tokens: Option<u64>| tokens.filter(|_| is_of_the_prompt);
+    let (observed, window) = (of_the_prompt(observed_tokens), of_the_prompt(allowed_tokens));
     Some(Refusal { observed, window, source: Source::Refused })
 }
 
 /// Returns why a smaller request may be answered although this one was not.
 fn cause(ports: &dyn Ports, exchange: &Exchange, outcome: &Result<Answer, ModelError>) -> Option<Cause> {
     let source = match outcome {
-        Err(error @ ModelError { class: ErrorClass::Overflow { allowed_tokens, .. }, .. }) => {
-            return refusal(error).map(|refusal| Cause::Overflow { refusal, allowed_tokens: *allowed_tokens });
+        Err(error @ ModelError { class: ErrorClass::Overflow { observed_tokens, allowed_tokens, .. }, .. }) => {
+            let (observed_tokens, allowed_tokens) = (*observed_tokens, *allowed_tokens);
+            return refusal(error).map(|refusal| Cause::Overflow { refusal, observed_tokens, allowed_tokens });
         }
         Err(error) if error.action() == Action::Probe => Source::Unexplained,
         Err(error) if is_without_a_word(error) => Source::Failing,
@@ -225,7 +228,24 @@ fn is_about_a_quota(message: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_about_a_quota;
+    use pmk_models::{ErrorClass, ModelError};
+
+    use super::{is_about_a_quota, refusal};
+
+    #[test]
+    fn a_quotas_count_is_no_sample_of_what_prompts_take() {
+        let learnt = |message: &str| {
+            let class = ErrorClass::Overflow {
+                observed_tokens: Some(7_345),
+                allowed_tokens: Some(6_000),
+                is_of_request: false,
+            };
+            let refusal = refusal(&ModelError::new(class, message.to_owned())).expect("an overflow");
+            (refusal.observed, refusal.window)
+        };
+        assert_eq!(learnt("tokens per minute (TPM): Limit 6000, Requested 7345"), (None, None));
+        assert_eq!(learnt("prompt is too long: 7345 > 6000"), (Some(7_345), Some(6_000)));
+    }
 
     /// The `tpd` of httpd.
     #[test]

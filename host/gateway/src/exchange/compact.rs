@@ -27,7 +27,7 @@ pub(super) async fn rung(ports: &dyn Ports, exchange: &mut Exchange, base: &Base
 /// Compacts before the call, at a policy's request. Nothing the person would notice is removed, so they
 /// are not told.
 pub(super) async fn ahead(ports: &dyn Ports, exchange: &mut Exchange, range: Range<usize>) -> Result<bool, StoreError> {
-    let base = Base { window: exchange.window.clone(), tokens: exchange.window.transcript().total_tokens() };
+    let base = Base::of(exchange, exchange.window.transcript().total_tokens());
     Ok(compact(ports, exchange, &base, range, false).await?.is_some())
 }
 

@@ -37,7 +37,7 @@ use replan::Replanning;
 #[derive(Clone, Copy)]
 pub(super) enum Cause {
     /// The provider said that the request was too large.
-    Overflow { refusal: Refusal, allowed_tokens: Option<u64> },
+    Overflow { refusal: Refusal, observed_tokens: Option<u64>, allowed_tokens: Option<u64> },
     /// There was no answer, for an unknown reason; it may be the size.
     Suspected(Source),
 }
@@ -67,10 +67,7 @@ pub(super) async fn recover(
         // Its messages are asked one by one, and each may fit beside the whole conversation.
         return Ok(false);
     }
-    let base = recovery
-        .base
-        .get_or_insert_with(|| Base { window: exchange.window.clone(), tokens: exchange.tally.draft.tokens_after })
-        .clone();
+    let base = recovery.base.get_or_insert_with(|| Base::of(exchange, exchange.tally.draft.tokens_after)).clone();
     if climb(ports, exchange, recovery, &base, cause).await? || recovery.replanning.next(ports, exchange).await? {
         if let Some(trial) = &mut exchange.trial {
             trial.sent();
@@ -121,10 +118,10 @@ fn note_cause(ports: &dyn Ports, exchange: &mut Exchange, cause: Cause) {
     let size = exchange.estimate();
     exchange.below = Some(exchange.below.map_or(size, |below| below.min(size)));
     match cause {
-        Cause::Overflow { refusal, allowed_tokens } => {
+        Cause::Overflow { refusal, observed_tokens, allowed_tokens } => {
             exchange.tally.overflowed = true;
             ports.calibration().refused(exchange.session, size, refusal, ports.now_ms());
-            note_overflow(ports, exchange, refusal.observed, allowed_tokens);
+            note_overflow(ports, exchange, observed_tokens, allowed_tokens);
         }
         Cause::Suspected(source) => {
             tracing::warn!(session = exchange.key, size, because = source.name(), "trying a smaller prompt");
@@ -160,7 +157,7 @@ fn note_overflow(ports: &dyn Ports, exchange: &Exchange, observed_tokens: Option
 async fn choose(ports: &dyn Ports, exchange: &Exchange, base: &Base, tried: &[Rung], cause: Cause) -> Rung {
     let mut available = base.available(tried, exchange.budget.limit);
     let (observed_tokens, allowed_tokens) = match cause {
-        Cause::Overflow { refusal, allowed_tokens } => (refusal.observed, allowed_tokens),
+        Cause::Overflow { observed_tokens, allowed_tokens, .. } => (observed_tokens, allowed_tokens),
         Cause::Suspected(_) => (None, None),
     };
     if exchange.trial.is_some() {
@@ -179,7 +176,7 @@ async fn trim(ports: &dyn Ports, exchange: &mut Exchange, base: &Base) -> Result
         dropped_pairs: applied.turns_dropped,
         tokens_after: applied.tokens_after,
     };
-    exchange.window = base.window.clone();
+    base.restore(exchange);
     let plan = DecidedPlan::of_floor(applied);
     budget::carry_out(ports, exchange, &plan, vec![pruned]).await?;
     exchange.tally.draft.cut = Some(Cut::Trimmed(plan.applied.turns_dropped));

@@ -15,20 +15,30 @@ const CLOCK_ERROR: SignedDuration = SignedDuration::from_hours(1);
 
 const LOOK_EVERY: Duration = Duration::from_secs(60 * 60);
 
-/// Erases them now and once an hour, for as long as it is polled.
+/// Erases them now and once an hour, and edits of messages that never arrived once an hour, for as long as it is polled.
 pub(super) async fn keep_erasing(services: Arc<Services>) {
-    let Some(days) = services.config.sessions.keep_days else { return };
     loop {
-        if let Err(error) = erase(&services, days).await {
+        if let Some(days) = services.config.sessions.keep_days
+            && let Err(error) = erase(&services, days).await
+        {
             tracing::warn!(%error, "conversations that are no longer kept could not be erased; this is tried again in an hour");
         }
         tokio::time::sleep(LOOK_EVERY).await;
+        if !is_clock_ahead(&services)
+            && let Err(error) = services.store.forget_early_changes(services.now_ms()).await
+        {
+            tracing::debug!(%error, "edits of messages that never arrived are kept for another hour");
+        }
     }
+}
+
+fn is_clock_ahead(services: &Services) -> bool {
+    services.front.clock_ahead().is_some_and(|ahead| ahead > CLOCK_ERROR)
 }
 
 async fn erase(services: &Services, days: NonZeroU32) -> Result<(), StoreError> {
     let store = &services.store;
-    if services.front.clock_ahead().is_some_and(|ahead| ahead > CLOCK_ERROR) {
+    if is_clock_ahead(services) {
         tracing::warn!("this machine's clock is ahead: no conversation is erased for its age");
         return Ok(());
     }

@@ -212,14 +212,10 @@ impl Handler {
     /// whether there is such a question.
     async fn stop_at(&self, actor: &str, message: &MessageRef) -> Result<bool, StoreError> {
         let Some((key, open)) = self.services.store.open_question(message).await? else { return Ok(false) };
-        let mut all = self.services.store.open_questions(&key).await?;
-        let under_way = under_way(self.dispatcher.working(&key), &all);
-        if under_way.contains(&open.inbox) {
-            all.retain(|open| under_way.contains(&open.inbox));
-        } else {
-            all = vec![open];
-        }
-        let stopped: Vec<_> = of_theirs(&self.services.people, actor, all).into_iter().map(|open| open.inbox).collect();
+        let waiting = self.services.store.open_questions(&key).await?;
+        let meant = stopped_with(open, waiting, self.dispatcher.working(&key));
+        let theirs = of_theirs(&self.services.people, actor, meant);
+        let stopped: Vec<_> = theirs.into_iter().map(|open| open.inbox).collect();
         if stopped.is_empty() {
             return Ok(true);
         }
@@ -228,6 +224,8 @@ impl Handler {
         self.whole(async move {
             let changed = handler.services.store.stop(&key, stopped, &actor, None, handler.services.now_ms()).await?;
             interrupt(&handler.dispatcher, &changed);
+            // One that was parked is in no queue.
+            handler.dispatcher.look_at_once_told(&key);
             Ok(true)
         })
         .await
@@ -264,6 +262,19 @@ fn under_way(working: Vec<InboxId>, open: &[Open]) -> Vec<InboxId> {
     let begun: Vec<_> = open.iter().filter(|open| open.has_begun).map(|open| open.inbox).collect();
     let is_elsewhere = !begun.is_empty() && !begun.iter().any(|begun| working.contains(begun));
     if working.is_empty() || is_elsewhere { begun } else { working }
+}
+
+/// Returns the questions that are stopped with this one: those that it is being answered with. A parked one is not
+/// among those `waiting`; it is stopped alone, also while this host, which has just parked it, still counts it as
+/// `working`.
+fn stopped_with(open: Open, mut waiting: Vec<Open>, working: Vec<InboxId>) -> Vec<Open> {
+    let is_parked = !waiting.iter().any(|waiting| waiting.inbox == open.inbox);
+    let under_way = under_way(working, &waiting);
+    if is_parked || !under_way.contains(&open.inbox) {
+        return vec![open];
+    }
+    waiting.retain(|waiting| under_way.contains(&waiting.inbox));
+    waiting
 }
 
 /// Restarts the running turn if a change affects it.
@@ -322,5 +333,19 @@ mod tests {
         assert_eq!(under_way(vec![first, second], &[open(1, true), open(2, false)]), [first, second]);
         assert_eq!(under_way(vec![second], &[open(2, false)]), [second], "nobody answers anything yet");
         assert_eq!(under_way(vec![], &[open(1, true), open(2, false)]), [first]);
+    }
+
+    /// Regression: a stop of a question that was parked a moment before stopped nothing.
+    #[test]
+    fn a_stop_of_what_this_host_had_just_parked_stopped_nothing() {
+        let open = |inbox| Open { inbox: InboxId(inbox), user: None, has_begun: true, ts: String::new() };
+        let [first, second] = [InboxId(1), InboxId(2)];
+        let stopped = |waiting: Vec<Open>, working| -> Vec<InboxId> {
+            stopped_with(open(1), waiting, working).iter().map(|open| open.inbox).collect()
+        };
+        assert_eq!(stopped(vec![], vec![first]), [first], "it still counts as being worked on");
+        assert_eq!(stopped(vec![open(2)], vec![second]), [first], "the next question is being answered");
+        assert_eq!(stopped(vec![open(1), open(2)], vec![first, second]), [first, second], "they have one answer");
+        assert_eq!(stopped(vec![open(1), open(2)], vec![second]), [first], "it waits");
     }
 }

@@ -78,11 +78,14 @@ pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> 
         // The author is unknown.
         return true;
     };
+    let mut left = None;
     for event_id in [&message.event_id].into_iter().chain(&parked.event_ids) {
-        if let Err(error) = services.front.clear(event_id).await {
-            tracing::warn!(session = parked.key, %error, "cannot remove the part of an answer that was shown");
-        }
+        left = services.front.clear(event_id).await.err().or(left);
         services.front.over(event_id).await;
+    }
+    // The part of an answer that was shown is not removed any more once the person is told.
+    if let Some(error) = left {
+        return not_yet(parked, &error);
     }
     let withdrawals = match services.store.unsent_withdrawals(parked.inbox).await {
         Ok(withdrawals) => withdrawals,

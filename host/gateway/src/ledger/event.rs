@@ -14,7 +14,7 @@ use crate::{
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "type", rename_all_fields = "camelCase")]
 pub enum Event {
-    /// A question was answered.
+    /// A turn is over: a question was answered, or its asker was told why not.
     #[serde(rename = "turn.processed")]
     TurnProcessed {
         actor: String,
@@ -35,6 +35,9 @@ pub enum Event {
         /// Rungs of recovery that were used.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         rungs: Vec<String>,
+        /// Why the model gave no answer: the class of the error.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        unanswered: Option<String>,
         /// From the arrival of the question to the delivery of the reply.
         latency_ms: u64,
     },

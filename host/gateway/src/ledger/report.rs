@@ -58,6 +58,9 @@ pub struct QuestionReport {
     /// The ids of the archived messages that the model was last shown again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recalled: Vec<i64>,
+    /// Why the model gave no answer: the class of the error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unanswered: Option<String>,
 }
 
 /// Token estimates of what the policy was asked about.

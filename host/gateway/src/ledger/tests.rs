@@ -178,7 +178,7 @@ fn a_backup_that_is_put_back_does_not_tell_again_what_the_file_has() {
     drop(house.ledger());
     let House { home, store } = house;
     drop(store);
-    Store::put_back(&lock, &copy, None, jiff::Timestamp::now()).expect("put back");
+    Store::put_back(&lock, &copy, || None, jiff::Timestamp::now()).expect("put back");
     let house = House { store: Store::open(home.path()).expect("the store of then"), home };
     assert_eq!(house.waiting().len(), 2);
     house.note(4..5);

@@ -12,6 +12,11 @@ impl Messages {
         self.text("commands", [])
     }
 
+    /// What everybody can say or do without a command.
+    pub fn help_more(&self) -> String {
+        self.text("help-more", [])
+    }
+
     /// Precedes the commands that may have been meant.
     pub fn usage(&self) -> String {
         self.text("usage", [])
@@ -186,6 +191,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.window_group("user", "x", 2, 7),
         messages.window_group("tool-result", "x", 1, 7),
         messages.policies(),
+        messages.help_more(),
         messages.policy_layer("standard", "12", "cap"),
         messages.policy_of_arm("x", "a"),
         messages.suspension(&suspended(1)),

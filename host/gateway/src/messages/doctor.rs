@@ -28,6 +28,7 @@ pub enum DoctorRemark {
     SlackKinds,
     SlackSilentHint,
     SlackSocket,
+    AdminsNone,
     ScopesAll,
     ScopesUnknown,
     ScopesUntold,
@@ -74,6 +75,7 @@ impl DoctorRemark {
             DoctorRemark::SlackKinds => "doctor-slack-kinds",
             DoctorRemark::SlackSilentHint => "doctor-slack-silent-hint",
             DoctorRemark::SlackSocket => "doctor-slack-socket",
+            DoctorRemark::AdminsNone => "doctor-admins-none",
             DoctorRemark::ScopesAll => "doctor-scopes-all",
             DoctorRemark::ScopesUnknown => "doctor-scopes-unknown",
             DoctorRemark::ScopesUntold => "doctor-scopes-untold",
@@ -302,6 +304,11 @@ impl Messages {
         self.text("doctor-scopes-goes", [("goes", without.into())])
     }
 
+    /// What to do if there are no admins: the command adds one.
+    pub fn doctor_admins_hint(&self, command: &str) -> String {
+        self.text("doctor-admins-hint", [("command", command.into())])
+    }
+
     /// This machine's clock agrees with the reference.
     pub fn doctor_clock(&self, whose: ClockOf) -> String {
         self.text("doctor-clock-well", [("whose", whose.name().into())])
@@ -376,7 +383,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         [R::ScopesUnknown, R::ScopesUntold, R::ScopesHint, R::ClockUnknown, R::ClockHint, R::ModelUnnamed],
         [R::ModelLater, R::ModelCredentials, R::ModelBilling, R::ModelName, R::ModelNetwork, R::ModelSmall],
         [R::PoliciesHint, R::MraNone, R::MraMissingHint, R::MraNoFolderHint, R::GatewayNone, R::ModelClaudeHint],
-        [R::GatewayWorkHint, R::ClockOfCertificates, R::ModelClock, R::GatewayNone, R::MraNone, R::TlsHint],
+        [R::GatewayWorkHint, R::ClockOfCertificates, R::ModelClock, R::AdminsNone, R::MraNone, R::TlsHint],
     ];
     let path = Path::new("/home/a/.pmk");
     let (ahead, behind) = (SignedDuration::from_mins(2), SignedDuration::from_mins(-2));
@@ -406,6 +413,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
     said.extend([ClockOf::Slack, ClockOf::Model].map(|whose| messages.doctor_clock(whose)));
     said.extend([
         messages.doctor_see("docs/slack.md"),
+        messages.doctor_admins_hint("pmk-host admin add U012AB3CD"),
         messages.doctor_until_set(&["A".to_owned(), "B".to_owned()]),
         messages.doctor_late(10),
         messages.doctor_passed(&["A".to_owned(), "B".to_owned()]),

@@ -41,12 +41,12 @@ parked = :x: Something went wrong on our side, so this message cannot be answere
     [know] {" "}(the admins have been told)
    *[do-not] {""}
 } and will be answered once that is fixed. You can keep writing here
-parked-for-admins = :rotating_light: A message in `{ $session }` cannot be answered and is parked: { $why }. Once that is fixed, `pmk-host sessions retry { $session }` retries it; `pmk-host sessions parked` lists all parked messages
-rest-parked-for-admins = :rotating_light: A message in `{ $session }` was answered, but something besides the answer cannot be delivered and is parked: { $why }. Once that is fixed, `pmk-host sessions retry { $session }` delivers it; `pmk-host sessions parked` lists all parked messages
-no-tools = :warning: The server of the model { $model } does not accept tools: from now on the model writes its requests as text, which works less well. To try tools again, stop the gateway, run `pmk-host model forget` and start it
+parked-for-admins = :rotating_light: A message in `{ $session }` cannot be answered and is parked: { $why }. Once that is fixed, `pmk-host sessions retry { $session }` on the host retries it; `pmk-host sessions parked` lists all parked messages
+rest-parked-for-admins = :rotating_light: A message in `{ $session }` was answered, but something besides the answer cannot be delivered and is parked: { $why }. Once that is fixed, `pmk-host sessions retry { $session }` on the host delivers it; `pmk-host sessions parked` lists all parked messages
+no-tools = :warning: The server of the model { $model } does not accept tools: from now on the model writes its requests as text, which works less well. To try tools again, stop the gateway, run `pmk-host model forget` on the host and start it
 policy-suspended = :rotating_light: Policy { $policy } has failed { $failures } times and is suspended for a while; the next one decides instead: { $reason }
 policy-refused = :rotating_light: The new policies cannot be used; the previous ones still decide: { $reason }
-model-refuses = :rotating_light: The model { $model } refuses whatever anybody asks: { $what } (hint: check the key, the account and the model's name with `pmk-host doctor`; you are told when it answers again, but not if you restart the gateway: then ask it something yourself)
+model-refuses = :rotating_light: The model { $model } refuses whatever anybody asks: { $what } (hint: check the key, the account and the model's name with `pmk-host doctor` on the host; you are told when it answers again, but not if you restart the gateway: then ask it something yourself)
 model-answers-again = :white_check_mark: The model { $model } answers again
 front-refused = :rotating_light: Slack refuses new connections from me; open ones still work, and I keep trying: { $what } (hint: { $hint })
 front-accepted = :white_check_mark: Slack accepts connections from me again
@@ -58,7 +58,7 @@ left-unread = :warning: After the outage, { $count ->
 partly-read = :warning: After the outage, { $count ->
     [one] one conversation was
    *[other] { $count } conversations were
-} too long to be read back completely: what was asked in the part that was left out gets no answer unless it is asked again
+} not read back completely, as too long or not returned by Slack: what was asked in the part that was left out gets no answer unless it is asked again
 arm-stopped-for-failures = :no_entry: Experiment `{ $experiment }`: arm `{ $arm }` was stopped because its policies failed in { $bad } of { $of } conversations, against { $control-bad } of { $control-of } for `{ $control }`; its conversations go on with `{ $control }`
 arm-stopped-for-overflows = :no_entry: Experiment `{ $experiment }`: arm `{ $arm }` was stopped because prompts were too long in { $bad } of { $of } conversations, against { $control-bad } of { $control-of } for `{ $control }`; its conversations go on with `{ $control }`
 experiment-refused = :warning: Experiment `{ $experiment }` was not started: { $why }
@@ -84,7 +84,7 @@ pair = { $name }: { $value }
 told-no-words = (This message has no text of its own: what it is about is quoted above.)
 too-long = :x: The conversation is too long; please ask again in a new thread
 message-too-long = :x: This message is too long: about { $tokens } tokens, and at most { $limit } fit; please shorten or split it
-cut-short = :scissors: This answer is too long for a message, and could not be posted as a file. The remaining { $chars } characters are kept; an admin can read them with `pmk-host sessions show { $key } --full`
+cut-short = :scissors: This answer is too long for a message, and could not be posted as a file. The remaining { $chars } characters are kept; an admin can read them with `pmk-host sessions show { $key } --full` on the host
 message-too-long-by-itself = :x: This message is too long: about { $tokens } tokens; please shorten or split it
 notice-in-person = :incoming_envelope: This is about what you asked, where Slack accepts no message.
 in-person = :incoming_envelope: Slack did not accept this answer where you asked, so here it is.

@@ -23,6 +23,14 @@ pub enum InitExplanation {
     OwnKey,
     AppToken,
     BotToken,
+    /// For a secret that gateway.json has.
+    Kept,
+    /// For a token that it has, with how it begins.
+    KeptToken,
+    /// For an address that it has.
+    KeptAddress,
+    /// For the name of a model that does not fit into the question.
+    LongName,
 }
 
 /// The reply to an answer.
@@ -30,6 +38,7 @@ pub enum InitExplanation {
 pub enum InitWord {
     Taken,
     LeftOut,
+    Kept,
     Needed,
     NoAddress,
 }
@@ -49,16 +58,20 @@ impl Messages {
         self.text(id, [])
     }
 
-    /// The explanation of a question, with the variable that can be set instead.
-    pub fn init_explanation(&self, explanation: InitExplanation, variable: &str) -> String {
+    /// The explanation of a question, with the variable that can be set instead, how a token begins, or what Enter takes.
+    pub fn init_explanation(&self, explanation: InitExplanation, named: &str) -> String {
         let id = match explanation {
             InitExplanation::Address => "init-address-about",
             InitExplanation::Key => "init-key-about",
             InitExplanation::OwnKey => "init-own-key-about",
             InitExplanation::AppToken => "init-app-token-about",
             InitExplanation::BotToken => "init-bot-token-about",
+            InitExplanation::Kept => "init-kept-about",
+            InitExplanation::KeptToken => "init-kept-token-about",
+            InitExplanation::KeptAddress => "init-kept-address-about",
+            InitExplanation::LongName => "init-long-name-about",
         };
-        self.text(id, [("variable", variable.into())])
+        self.text(id, [("variable", named.into())])
     }
 
     /// The reply to an answer.
@@ -66,6 +79,7 @@ impl Messages {
         let id = match word {
             InitWord::Taken => "init-taken",
             InitWord::LeftOut => "init-left-out",
+            InitWord::Kept => "init-kept",
             InitWord::Needed => "init-needed",
             InitWord::NoAddress => "init-no-address",
         };
@@ -95,6 +109,11 @@ impl Messages {
     /// The key and the address of a provider were removed from the file, because another provider is used now.
     pub fn init_parted(&self, provider: &str) -> String {
         self.text("init-parted", [("provider", provider.into())])
+    }
+
+    /// The key was removed from the file, because a server at another address is used now.
+    pub fn init_moved(&self) -> String {
+        self.text("init-moved", [])
     }
 
     /// Slack's tokens are set, and the terminal was chosen.
@@ -151,7 +170,7 @@ impl Messages {
 #[cfg(test)]
 pub(super) fn everything(messages: &Messages) -> Vec<String> {
     use InitQuestion::{Address, AppToken, BotToken, Front, Key, Model, Name};
-    use InitWord::{LeftOut, Needed, NoAddress, Taken};
+    use InitWord::{Kept, LeftOut, Needed, NoAddress, Taken};
     let mut said: Vec<String> =
         [Model, Address, Name, Key, Front, AppToken, BotToken].map(|asked| messages.init_question(asked)).into();
     let explained = [
@@ -160,15 +179,20 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         InitExplanation::OwnKey,
         InitExplanation::AppToken,
         InitExplanation::BotToken,
+        InitExplanation::Kept,
+        InitExplanation::KeptToken,
+        InitExplanation::KeptAddress,
+        InitExplanation::LongName,
     ];
     said.extend(explained.map(|explanation| messages.init_explanation(explanation, "OPENAI_API_KEY")));
-    said.extend([Taken, LeftOut, Needed, NoAddress].map(|word| messages.init_word(word)));
+    said.extend([Taken, LeftOut, Kept, Needed, NoAddress].map(|word| messages.init_word(word)));
     said.extend(["anthropic-api", "openai", "claude-cli", "sim"].map(|name| messages.init_provider(name)));
     said.extend(["slack", "console"].map(|name| messages.init_front(name)));
     said.extend([
         messages.init_wrong_kind("xapp-"),
         messages.init_written("/home/a/.pmk/gateway.json"),
         messages.init_parted("anthropic-api"),
+        messages.init_moved(),
         messages.init_slack_stays(),
         messages.init_variable("ANTHROPIC_API_KEY"),
         messages.init_credential("pmk-slack-app-token"),

@@ -31,7 +31,7 @@ impl Messages {
     fn mra_failure(&self, failure: &Failure) -> String {
         let (what, stderr, stdout) = match failure {
             Failure::NotStarted { message } => {
-                return self.text("mra-not-started", [("message", message.as_str().into())]);
+                return self.text("mra-not-started", [("message", self.error(message).into())]);
             }
             Failure::Cancelled => return self.text("mra-cancelled", []),
             Failure::Exited { code, stderr, stdout } => {
@@ -74,7 +74,7 @@ impl Messages {
                 match tools.as_slice() {
                     [] => self.text("bad-tool-none", [("tool", tool.as_str().into())]),
                     tools => {
-                        self.text("bad-tool", [("tool", tool.as_str().into()), ("tools", tools.join(", ").into())])
+                        self.text("bad-tool", [("tool", tool.as_str().into()), ("tools", self.listed(tools).into())])
                     }
                 }
             }
@@ -286,6 +286,23 @@ mod tests {
                 assert_eq!(history.messages[2].origin, Origin::MraResult, "{text}");
             }
         }
+    }
+
+    /// Regression: half of it was English, and that it was not started was said twice.
+    #[test]
+    fn a_program_that_was_not_found_was_told_in_two_languages() {
+        let messages = Messages::new(Language::TraditionalChinese);
+        assert_eq!(
+            messages.mra_failure(&Failure::NotStarted { message: "`mra` was not found".into() }),
+            "找不到 `mra`"
+        );
+    }
+
+    #[test]
+    fn tools_were_named_with_the_commas_of_another_language() {
+        let bad = BadCall::UnknownTool("bash".into());
+        let told = Messages::new(Language::TraditionalChinese).bad_call(&bad, AvailableDirectives::ALL);
+        assert!(told.contains("`、`") && !told.contains("`, `"), "{told}");
     }
 
     #[test]

@@ -33,6 +33,9 @@ const FEW_LETTERS: usize = 5;
 /// The quotation marks of names.
 const QUOTES: [char; 2] = ['`', '\''];
 
+/// What is between two names of a list.
+const BETWEEN_NAMES: &str = "`, `";
+
 /// Translates a text of this program, as far as it is known.
 pub fn translated(text: &str, language: Language) -> Cow<'_, str> {
     match language {
@@ -164,9 +167,9 @@ impl Catalogue {
         for (literal, at) in row.chinese.iter().zip(row.order.iter().map(Some).chain([None])) {
             put(&mut text, literal, is_quoted);
             is_quoted = at.is_some_and(|at| row.quote(*at).is_some());
-            let known = |at: usize| known[at].as_ref().map(|known| known.text.as_str());
-            if let Some(hole) = at.and_then(|at| known(*at).or_else(|| holes.get(*at).copied())) {
-                put(&mut text, hole, is_quoted);
+            let known = |at: usize| known[at].as_ref().map(|known| Cow::Borrowed(known.text.as_str()));
+            if let Some(hole) = at.and_then(|at| known(*at).or_else(|| holes.get(*at).map(|hole| listed(hole)))) {
+                put(&mut text, &hole, is_quoted);
             }
         }
         Some(Known { text, is_whole })
@@ -231,6 +234,14 @@ fn is_number(text: &str) -> bool {
 
 fn is_code(text: &str) -> bool {
     text.len() > 1 && text.starts_with('`') && text.ends_with('`')
+}
+
+/// A list of names, with the commas of Chinese; anything else stays as it is.
+fn listed(text: &str) -> Cow<'_, str> {
+    match text.contains(BETWEEN_NAMES) && text.split(", ").all(is_code) {
+        true => Cow::Owned(text.replace(BETWEEN_NAMES, "`、`")),
+        false => Cow::Borrowed(text),
+    }
 }
 
 /// Appends a text; a name, and what closes its quotes, without a change.

@@ -31,18 +31,18 @@ parked = :x: 我們這邊出了問題，這則訊息暫時無法回答；訊息�
     [know] ，也已通知管理員
    *[do-not] {""}
 }，修好後會接著回答。您可以繼續在這裡發問
-parked-for-admins = :rotating_light: `{ $session }` 有一則訊息無法回答，已先擱置：{ $why }。修好之後請用 `pmk-host sessions retry { $session }` 重新處理；`pmk-host sessions parked` 會列出全部
-rest-parked-for-admins = :rotating_light: `{ $session }` 有一則訊息已經回答，但回答以外的部分送不出去，已先擱置：{ $why }。修好之後請用 `pmk-host sessions retry { $session }` 補送；`pmk-host sessions parked` 會列出全部
-no-tools = :warning: 模型 { $model } 的伺服器不接受工具呼叫，之後改請它把要做的事寫成文字，效果會差一些。要再試工具，請停止閘道，執行 `pmk-host model forget`，再啟動
+parked-for-admins = :rotating_light: `{ $session }` 有一則訊息無法回答，已先擱置：{ $why }。修好之後請在主機上用 `pmk-host sessions retry { $session }` 重新處理；`pmk-host sessions parked` 會列出全部
+rest-parked-for-admins = :rotating_light: `{ $session }` 有一則訊息已經回答，但回答以外的部分送不出去，已先擱置：{ $why }。修好之後請在主機上用 `pmk-host sessions retry { $session }` 補送；`pmk-host sessions parked` 會列出全部
+no-tools = :warning: 模型 { $model } 的伺服器不接受工具呼叫，之後改請它把要做的事寫成文字，效果會差一些。要再試工具，請停止閘道，在主機上執行 `pmk-host model forget`，再啟動
 policy-suspended = :rotating_light: 策略 { $policy } 已失敗 { $failures } 次，暫停一段時間，改由下一層決定：{ $reason }
 policy-refused = :rotating_light: 新的策略無法使用，仍由原來的策略決定：{ $reason }
-model-refuses = :rotating_light: 模型 { $model } 拒絕所有人的問題：{ $what }（提示：請用 `pmk-host doctor` 檢查金鑰、帳號與模型名稱；它恢復回答時會再通知您，但如果重新啟動過閘道就不會，那時請自己問它一個問題）
+model-refuses = :rotating_light: 模型 { $model } 拒絕所有人的問題：{ $what }（提示：請在主機上用 `pmk-host doctor` 檢查金鑰、帳號與模型名稱；它恢復回答時會再通知您，但如果重新啟動過閘道就不會，那時請自己問它一個問題）
 model-answers-again = :white_check_mark: 模型 { $model } 又能回答了
 front-refused = :rotating_light: Slack 不再接受我的新連線；現有的連線仍可使用，我會繼續重試：{ $what }（提示：{ $hint }）
 front-accepted = :white_check_mark: Slack 又接受我的連線了
 front-unmuted = :white_check_mark: Slack 又接受我的 bot token 了：在那之前沒有人得到回答，我也無法通知任何人
 left-unread = :warning: 離線之後最多補讀 { $most } 個對話，另有 { $count } 個沒有補讀：當時在那裡問的問題，要再問一次才會有回答
-partly-read = :warning: 離線之後有 { $count } 個對話太長，只補讀了一部分：在沒有補讀的部分問的問題，要再問一次才會有回答
+partly-read = :warning: 離線之後有 { $count } 個對話太長，或 Slack 沒有傳回全部，只補讀了一部分：在沒有補讀的部分問的問題，要再問一次才會有回答
 arm-stopped-for-failures = :no_entry: 實驗 `{ $experiment }` 已停用實驗組 `{ $arm }`：它的 { $of } 個對話中有 { $bad } 個發生策略失敗，`{ $control }` 的 { $control-of } 個中有 { $control-bad } 個；它的對話改由 `{ $control }` 繼續
 arm-stopped-for-overflows = :no_entry: 實驗 `{ $experiment }` 已停用實驗組 `{ $arm }`：它的 { $of } 個對話中有 { $bad } 個發生提示太長，`{ $control }` 的 { $control-of } 個中有 { $control-bad } 個；它的對話改由 `{ $control }` 繼續
 experiment-refused = :warning: 實驗 `{ $experiment }` 沒有開始：{ $why }
@@ -68,7 +68,7 @@ pair = { $name }：{ $value }
 told-no-words = （這則訊息本身沒有文字：要說的內容已引用在上面。）
 too-long = :x: 對話太長，請開新 thread 重新提問
 message-too-long = :x: 這則訊息太長：約 { $tokens } token，上限 { $limit }，請縮短或分成幾則
-cut-short = :scissors: 這個回答太長，一則訊息放不下，也無法以檔案送出。其餘 { $chars } 個字元已保留，管理員可用 `pmk-host sessions show { $key } --full` 查看
+cut-short = :scissors: 這個回答太長，一則訊息放不下，也無法以檔案送出。其餘 { $chars } 個字元已保留，管理員可在主機上用 `pmk-host sessions show { $key } --full` 查看
 message-too-long-by-itself = :x: 這則訊息太長：約 { $tokens } token，請縮短或分成幾則
 notice-in-person = :incoming_envelope: 這是關於您提出的問題，Slack 不讓我在那裡發訊息。
 in-person = :incoming_envelope: Slack 不讓我在您提問的地方回答，所以送到這裡。
@@ -135,7 +135,7 @@ is-it-an-answer = :grey_question: { $contact } 這是給提問者的答案嗎？
 answer-taken = :white_check_mark: 謝謝，我會轉達。
 not-meant = :ok_hand: 好的，我會當作您自己的訊息來回答，並繼續等您對那個問題的答案。
 still-waiting = :ok_hand: 好的，我會繼續等您的答案。
-passed-back = :speech_balloon: 已經轉問提問者，回覆一到就會告訴您。
+passed-back = :speech_balloon: 已經轉達給提問者，回覆一到就會告訴您。
 passed-on = :incoming_envelope: 已經轉達給負責的人。
 files-not-passed-on = :paperclip: 我只能轉達文字。{ $readers } 收不到這些檔案，或只收到一部分：{ $files }。請您直接傳給對方。
 answer-added-to = { $asker } 關於這個問題的答案，{ $contact } 補充：
@@ -200,11 +200,11 @@ cases-line = { $case }（{ $state ->
     [open] 進行中
    *[closed] 已結案
 }，{ $since } 開案）：{ $title }
-cases-none = :file_folder: 這個頻道沒有案件。用 `/pmk open 標題` 開案。
+cases-none = :file_folder: 這個頻道沒有案件。用 `/pmk open TITLE` 開案。
 case-open-already = :warning: 這個頻道已有進行中的案件 { $case }，請先用 `/pmk close` 結案。
     { $title }
-case-none-open = :warning: 這個頻道沒有進行中的案件。用 `/pmk open 標題` 開案。
-case-no-title = :warning: 案件需要標題：`/pmk open 標題`
+case-none-open = :warning: 這個頻道沒有進行中的案件。用 `/pmk open TITLE` 開案。
+case-no-title = :warning: 案件需要標題：`/pmk open TITLE`
 case-title-too-long = :warning: 標題有 { $chars } 個字元，最多 { $most } 個字元。
 case-not-a-channel = :no_entry_sign: 案件屬於頻道，請在頻道裡使用這個指令。
 case-failed = :x: 現在無法讀寫案件，請再試一次；若一再發生請通知管理員。

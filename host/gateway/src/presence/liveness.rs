@@ -54,11 +54,12 @@ impl Seen {
         }
     }
 
-    /// Returns the same, unless another host of this gateway was last seen later; then that is used.
+    /// Returns the same, unless another host of this gateway was seen after this one last stored anything; then that is
+    /// used.
     #[must_use]
     pub fn or_elsewhere(self, sign_ms: Option<i64>) -> Seen {
         match sign_ms {
-            Some(sign_ms) if self.last_ms().is_none_or(|own_ms| own_ms < sign_ms) => {
+            Some(sign_ms) if self.stored_until_ms().is_none_or(|own_ms| own_ms < sign_ms) => {
                 Seen { beat_ms: Some(sign_ms), end: End::Crash }
             }
             _ => self,
@@ -148,6 +149,15 @@ impl LivenessFiles {
             tracing::warn!("cannot remove `{path}`, so the next end will be treated as an orderly shutdown: {error}");
         }
     }
+
+    /// Removes all of them: what ran here was another gateway than the next one.
+    pub fn forget(&self) {
+        self.remove_marker();
+        self.set_silent_since(None);
+        if let Err(error) = fs::remove_file(&self.heartbeat) {
+            tracing::debug!(%error, "no heartbeat was removed");
+        }
+    }
 }
 
 fn put(path: &Path, text: &str) -> io::Result<()> {
@@ -185,6 +195,9 @@ mod tests {
         let elsewhere = Seen { beat_ms: Some(9_000), end: End::Crash };
         assert_eq!(asked.or_elsewhere(Some(9_000)), elsewhere);
         assert_eq!(Seen::default().or_elsewhere(Some(9_000)), elsewhere);
+        // Regression: a host that had ended long after it could last store anything hid that others could since.
+        let failing = Seen { beat_ms: Some(1_000), end: End::Asked { at_ms: Some(900_000) } };
+        assert_eq!(failing.or_elsewhere(Some(9_000)), elsewhere);
     }
 
     fn signs() -> (tempfile::TempDir, LivenessFiles) {

@@ -3,7 +3,10 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use super::liveness::{End, Seen};
+use super::{
+    BEAT_EVERY,
+    liveness::{End, Seen},
+};
 use crate::{front::SENT_AGAIN_FOR, store::UnannouncedOutage};
 use pmk_system::clock::{self, Clock};
 
@@ -93,8 +96,8 @@ pub(super) fn at_start(seen: Seen, now_ms: i64) -> Back {
         End::Asked { at_ms: Some(at) } if seen.beat_ms.is_some_and(|beat| beat - at > OUTLIVED_MS) => {
             (false, seen.beat_ms)
         }
-        // A run may have ended long after its last heartbeat.
-        End::Asked { at_ms } => (true, at_ms.max(seen.beat_ms)),
+        // What was said between a last heartbeat and an end long after it was not stored.
+        End::Asked { .. } => (true, seen.stored_until_ms()),
         End::Crash => (false, seen.beat_ms),
     };
     // A time in the future comes from another clock setting and says nothing, unless it is only
@@ -104,12 +107,12 @@ pub(super) fn at_start(seen: Seen, now_ms: i64) -> Back {
     Back::after(offline.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0))), was_asked, now_ms)
 }
 
-/// For how long nothing that people said can have arrived when a run begins.
+/// For how long nothing that people said can have arrived, or been stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Silence {
     /// Slack may have given up resending, although the gateway was not away for so long.
     Long(Duration),
-    /// Not yet; it goes on until the run is connected.
+    /// Not yet; but a silence that follows, such as until the run is connected, counts together with it.
     Short(Duration),
     /// That follows from how long the gateway was away.
     AsAway,
@@ -128,6 +131,20 @@ pub(super) fn silence_at_start(silent_since_ms: Option<i64>, back: Back, now_ms:
     }
 }
 
+/// Evaluates the time from when things could last be stored until they can be again; `None` if heartbeats follow each
+/// other like that. Slack sends in vain what it sends while nothing can be stored, or while the machine sleeps; a store
+/// that is only slow, so that nothing has failed, stores it.
+pub(super) fn silence_until(now: Reading, stored: Reading, has_failed: bool) -> Option<Silence> {
+    let (up, wall) = (now.up_since(stored), now.wall_since(stored));
+    let lasted = up.max(wall);
+    if lasted >= SENT_AGAIN_FOR {
+        return Some(Silence::Long(lasted));
+    }
+    // A machine that slept may have been frozen as a whole.
+    let is_silence = has_failed || wall.saturating_sub(up) > 2 * BEAT_EVERY;
+    (is_silence && lasted > 2 * BEAT_EVERY).then_some(Silence::Short(lasted))
+}
+
 /// The clocks at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reading {
@@ -139,6 +156,15 @@ pub(super) struct Reading {
 impl Reading {
     pub fn now(clock: &Clock) -> Reading {
         Reading { wall_ms: clock.now_ms(), up: clock::since_boot() }
+    }
+
+    fn up_since(self, earlier: Reading) -> Duration {
+        self.up.saturating_sub(earlier.up)
+    }
+
+    /// The time by the wall clock; none if it was set back.
+    fn wall_since(self, earlier: Reading) -> Duration {
+        Duration::from_millis(u64::try_from(self.wall_ms.saturating_sub(earlier.wall_ms)).unwrap_or(0))
     }
 }
 
@@ -175,11 +201,11 @@ impl FoundOutages {
 /// the wall clock tells, once it is set. So after a forward jump of the wall clock, messages are read back, and nobody
 /// is told.
 fn between(last: Reading, now: Reading) -> Option<Back> {
-    let up = now.up.saturating_sub(last.up);
+    let up = now.up_since(last);
     if up > AWAY_AFTER {
         return Some(Back::after(Some(up), false, now.wall_ms));
     }
-    let wall = Duration::from_millis(u64::try_from(now.wall_ms.saturating_sub(last.wall_ms)).unwrap_or(0));
+    let wall = now.wall_since(last);
     let leap = wall.saturating_sub(up);
     (leap >= SENT_AGAIN_FOR).then(|| Back {
         reason: Reason::FastRecovery,
@@ -218,7 +244,7 @@ mod tests {
             (Some(2 * MINUTE), End::Crash, (FastRecovery, Some(120_000), false, false)),
             (Some(5_000), End::Crash, (FastRecovery, Some(5_000), false, false)),
             (Some(10_000), asked(2_000), (GracefulFastRestart, Some(2_000), false, false)),
-            (Some(8 * MINUTE), asked(7 * MINUTE), (GracefulRestart, Some(420_000), true, true)),
+            (Some(7 * MINUTE + 20_000), asked(7 * MINUTE), (GracefulRestart, Some(420_000), true, true)),
             // It wrote another heartbeat while its turns finished.
             (Some(10_000), asked(30_000), (GracefulFastRestart, Some(10_000), false, false)),
             // A marker from before a later heartbeat.
@@ -230,6 +256,61 @@ mod tests {
             (Some(-1_000), End::Crash, (FastRecovery, Some(0), false, false)),
         ] {
             assert_eq!(start(beat, end), expected, "{beat:?} {end:?}");
+        }
+    }
+
+    /// Regression: a run whose database had been away for minutes was asked to end, and the next one went by when that
+    /// was: what Slack had sent in vain was not read back.
+    #[test]
+    fn an_end_in_an_outage_of_the_store_was_taken_for_one_in_good_health() {
+        use Reason::*;
+        for (beat, expected) in [
+            (10 * MINUTE, (GracefulRestart, Some(600_000), true, true)),
+            (4 * MINUTE, (GracefulFastRestart, Some(240_000), false, true)),
+            (40_000, (GracefulFastRestart, Some(5_000), false, false)),
+        ] {
+            assert_eq!(start(Some(beat), asked(5_000)), expected, "{beat}");
+        }
+    }
+
+    /// Regression: what nothing could be stored of was looked for only if nothing else happened meanwhile, such as a
+    /// reaction that changes nothing, and not before something else was said; and what a short sleep and another short
+    /// silence had kept out was never looked for.
+    #[test]
+    fn what_slack_had_sent_in_vain_was_forgotten() {
+        use Silence::*;
+        let (long, short) = (|s| Some(Long(Duration::from_secs(s))), |s| Some(Short(Duration::from_secs(s))));
+        let stored = at(0, 1_000);
+        for (now, expected) in [
+            (at(20, 1_020), None),
+            // A slow machine.
+            (at(40, 1_040), None),
+            (at(60, 1_060), short(60)),
+            (at(239, 1_239), short(239)),
+            (at(240, 1_240), long(240)),
+            // The clock was set back meanwhile; a virtual machine was frozen.
+            (at(-3_600, 1_300), long(300)),
+            (at(300, 1_020), long(300)),
+            (at(-3_600, 1_020), None),
+        ] {
+            assert_eq!(silence_until(now, stored, true), expected, "{now:?}");
+        }
+    }
+
+    /// Regression: a store that was slow, and lost nothing, had everything read back again and again.
+    #[test]
+    fn a_slow_store_was_taken_for_one_that_had_lost_something() {
+        use Silence::*;
+        let stored = at(0, 1_000);
+        for (now, expected) in [
+            (at(60, 1_060), None),
+            (at(239, 1_239), None),
+            (at(240, 1_240), Some(Long(Duration::from_secs(240)))),
+            // A virtual machine was frozen.
+            (at(60, 1_020), None),
+            (at(61, 1_020), Some(Short(Duration::from_secs(61)))),
+        ] {
+            assert_eq!(silence_until(now, stored, false), expected, "{now:?}");
         }
     }
 

@@ -1,9 +1,10 @@
 //! The knowledge base, shared by all that look something up in it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use pmk_knowledge::{Library, LibraryError};
 use pmk_system::threads::offload;
+use tokio::sync::Mutex;
 
 /// The shared knowledge base. One caller at a time uses it, on a thread that may block.
 #[derive(Clone)]
@@ -28,11 +29,38 @@ impl SharedLibrary {
         &self,
         work: impl FnOnce(&mut Library) -> Result<T, LibraryError> + Send + 'static,
     ) -> Result<T, LibraryError> {
-        let SharedLibrary(library) = self.clone();
-        offload(move || {
-            // A panic cannot leave the library inconsistent: its state is in files and a cache.
-            work(&mut library.lock().unwrap_or_else(PoisonError::into_inner))
-        })
-        .await
+        // Whoever waits must not hold a thread meanwhile.
+        let mut library = Arc::clone(&self.0).lock_owned().await;
+        offload(move || work(&mut library)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::HashSet, thread, time::Duration};
+
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn who_waits_for_the_library_holds_no_thread() {
+        let home = tempfile::tempdir().expect("a temporary folder");
+        let library = SharedLibrary::new(Library::open(home.path()).expect("an empty library"));
+        let looks = (0..100).map(|_| {
+            let library = library.clone();
+            tokio::spawn(async move {
+                let look = |_: &mut Library| {
+                    // So long that all others wait by then.
+                    thread::sleep(Duration::from_millis(2));
+                    Ok(thread::current().id())
+                };
+                library.with(look).await
+            })
+        });
+        let mut threads = HashSet::new();
+        for look in looks.collect::<Vec<_>>() {
+            threads.insert(look.await.expect("no panic").expect("a look"));
+        }
+        // One that has just passed the library on may not be free for the next yet.
+        assert!(threads.len() < 10, "{} threads", threads.len());
     }
 }

@@ -116,9 +116,39 @@ impl Store {
         .await?
     }
 
-    /// Replaces a home's store by a copy of `copy_of_it`. `alive_ms` is until when a gateway stored what people wrote, if
-    /// known: what was asked until then is not found in Slack and answered again. Existing files are moved aside; returns
-    /// their new paths.
+    /// Whether nobody has ever written in a store of a home, be it the current one or one that was moved aside. One that
+    /// is missing or cannot be read may have been used.
+    pub fn is_unused(lock: &HomeLock) -> bool {
+        const IS_UNUSED: &str = "SELECT NOT EXISTS (SELECT 1 FROM session)";
+        let path = Store::path(lock.home());
+        let mut stores = moved_aside(&path);
+        stores.push(path);
+        stores.iter().all(|path| {
+            connection::backup(path).is_ok_and(|conn| conn.query_row(IS_UNUSED, [], |row| row.get(0)).unwrap_or(false))
+        })
+    }
+
+    /// Checks that a backup can be opened as a file. Its content is checked when it is put back.
+    ///
+    /// # Errors
+    /// It is missing, cannot be read or is no file.
+    pub fn check_backup(file: &Path) -> Result<(), BackupError> {
+        let path = || file.to_owned();
+        match pmk_system::files::open(file) {
+            Ok(_) => Ok(()),
+            Err(FileReadError::Folder) => Err(BackupError::NoBackup { path: path(), why: "it is a folder" }),
+            // Opening or reading it might never end.
+            Err(FileReadError::Special(why)) => Err(BackupError::NoBackup { path: path(), why }),
+            Err(FileReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
+                Err(BackupError::Missing(path()))
+            }
+            Err(error) => Err(BackupError::Read { path: path(), source: error.into() }),
+        }
+    }
+
+    /// Replaces a home's store by a copy of `copy_of_it`. `alive_ms` returns until when a gateway stored what people wrote,
+    /// if known: what was asked until then is not found in Slack and answered again. It is called right before the backup
+    /// is put in place. Existing files are moved aside; returns their new paths.
     ///
     /// # Errors
     /// The backup is no store of this program, is damaged, or cannot be put in place. A store that was intact stays
@@ -126,7 +156,7 @@ impl Store {
     pub fn put_back(
         lock: &HomeLock,
         copy_of_it: &Path,
-        alive_ms: Option<i64>,
+        alive_ms: impl FnOnce() -> Option<i64>,
         at: Timestamp,
     ) -> Result<Vec<PathBuf>, BackupError> {
         let path = Store::path(lock.home());
@@ -137,7 +167,7 @@ impl Store {
             return Err(BackupError::Itself(copy_of_it.to_owned()));
         }
         // A time in the future is from before the clock was set back.
-        let noted = || match alive_ms.filter(|alive_ms| *alive_ms <= at.as_millisecond()) {
+        let noted = || match alive_ms().filter(|alive_ms| *alive_ms <= at.as_millisecond()) {
             Some(alive_ms) => restored::note(&path, alive_ms)
                 .map_err(|source| BackupError::Write { path: restored::of(&path), source }),
             None => Ok(()),
@@ -211,17 +241,7 @@ fn forget_journal(path: &Path) {
 
 /// Copies a backup to the file that is to be renamed, and checks that copy.
 fn stage(from: &Path, staged: &Path) -> Result<(), BackupError> {
-    let path = || from.to_owned();
-    match pmk_system::files::open(from) {
-        Ok(_) => {}
-        Err(FileReadError::Folder) => return Err(BackupError::NoBackup { path: path(), why: "it is a folder" }),
-        // Opening or reading it might never end.
-        Err(FileReadError::Special(why)) => return Err(BackupError::NoBackup { path: path(), why }),
-        Err(FileReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(BackupError::Missing(path()));
-        }
-        Err(error) => return Err(BackupError::Read { path: path(), source: error.into() }),
-    }
+    Store::check_backup(from)?;
     let conn = connection::backup(from).map_err(|error| of_backup(error, from))?;
     copy(&conn, from, staged, Overwrite::Another).map_err(|error| match error {
         BackupError::Store(error) => of_backup(error, from),
@@ -285,6 +305,15 @@ fn move_aside(path: &Path, at: Timestamp) -> Result<Vec<PathBuf>, BackupError> {
     // A copy to it that was not finished is none to what takes its place.
     Mark::forget(path).map_err(|source| BackupError::Write { path: path.to_owned(), source })?;
     Ok(moved)
+}
+
+/// Returns the databases beside a store that were moved aside.
+fn moved_aside(path: &Path) -> Vec<PathBuf> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return vec![] };
+    let prefix = format!("{}{ASIDE}", name.to_string_lossy());
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_one = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(&prefix);
+    entries.filter(is_one).map(|entry| entry.path()).filter(|path| !paths::is_beside(path)).collect()
 }
 
 fn rename(from: &Path, to: &Path) -> Result<(), BackupError> {

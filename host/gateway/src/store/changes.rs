@@ -53,10 +53,10 @@ pub(super) const FIND_REPLY: &str = "SELECT o.turn_id, i.session_id, s.key
      FROM in_person p JOIN inbox i ON i.id = p.turn_id JOIN session s ON s.id = i.session_id
      WHERE p.sent_id = ?2 AND p.channel = ?1";
 pub(super) const SET_EDITED: &str = "UPDATE inbox SET edited = ?2, edited_at = ?3 WHERE id = ?1";
-/// That an inbox entry waits for an answer, as long as its turn has none.
+/// That an inbox entry waits for an answer, as long as its turn has none; it may be parked.
 macro_rules! waits {
     () => {
-        "message IS NOT NULL AND parked_at IS NULL AND called_off IS NULL"
+        "message IS NOT NULL AND called_off IS NULL"
     };
 }
 macro_rules! find_waiting {
@@ -74,13 +74,13 @@ pub(super) const STOP: &str = concat!(
     "UPDATE inbox SET called_off = 'stopped' WHERE id = ?1 AND ",
     waits!(),
     " AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.id = ?1 AND t.answered_at IS NOT NULL)
-     RETURNING session_id, EXISTS (SELECT 1 FROM turn t WHERE t.id = ?1) AS begun"
+     RETURNING session_id, parked_at IS NULL AND EXISTS (SELECT 1 FROM turn t WHERE t.id = ?1) AS begun"
 );
 pub(super) const NEXT_REVISION: &str = "UPDATE session SET revision = revision + 1 WHERE id = ?1";
 pub(super) const REVISION: &str = "SELECT revision FROM session WHERE id = ?1";
 /// In the order in which they are answered.
-pub(super) const WAITING_IN: &str = find_waiting!("s.key = ?1 ORDER BY i.ts, i.id");
-/// The waiting question that a message is, or whose placeholder it is.
+pub(super) const WAITING_IN: &str = find_waiting!("s.key = ?1 AND i.parked_at IS NULL ORDER BY i.ts, i.id");
+/// The waiting question that a message is, or whose placeholder it is, also where it is parked.
 pub(super) const WAITING_AT: &str = find_waiting!(
     "i.channel = ?1 AND ?2 <> '' AND (i.ts = ?2 OR t.placeholder = ?2) AND substr(i.event_id, 1, 8) <> ':answer:'"
 );
@@ -145,7 +145,8 @@ impl Store {
         self.write_with_events(work).await
     }
 
-    /// Returns the questions of a conversation that wait for an answer, in the order in which they get one.
+    /// Returns the questions of a conversation that wait for an answer, in the order in which they get one. Parked ones
+    /// get none by themselves.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -159,7 +160,8 @@ impl Store {
         .await
     }
 
-    /// Returns the waiting question that this message is, or whose placeholder it is; and its conversation.
+    /// Returns the waiting question that this message is, or whose placeholder it is, also where it is parked; and its
+    /// conversation.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -191,8 +193,8 @@ impl Store {
     }
 
     /// Closes questions of this conversation without an answer; [`Changed::Nothing`] where all of them have one by
-    /// now. `word` is a message that says nothing but to stop: it is closed, too, and stops nothing more when it is
-    /// delivered again. Writes a ledger event.
+    /// now. Parked ones are reopened, so that they can be closed. `word` is a message that says nothing but to stop: it
+    /// is closed, too, and stops nothing more when it is delivered again. Writes a ledger event.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -217,6 +219,7 @@ impl Store {
                     Ok((row.get::<_, i64>("session_id")?, row.get::<_, bool>("begun")?))
                 });
                 let Some((session, is_begun)) = row.optional()? else { continue };
+                conn.prepare_cached(UNPARK)?.run([question.0])?;
                 stopped = Some((SessionId(session), TurnId(question.0)));
                 anew |= is_begun;
             }

@@ -11,9 +11,42 @@ use super::{
     sql::{Row, ValueRef},
 };
 
-/// Serialises a value as JSON.
+/// How JSON writes NUL.
+const NUL: &str = r"\u0000";
+
+/// Serialises a value as JSON that statements may look into, without NUL: PostgreSQL takes nothing out of JSON that
+/// has an escaped one in it.
 pub(super) fn to_json(value: &impl Serialize) -> String {
+    let json = to_exact_json(value);
+    if json.contains(NUL) { without_nul(&json) } else { json }
+}
+
+/// Serialises a value as JSON that is only read as a whole.
+pub(super) fn to_exact_json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("types with string keys only always have a JSON form")
+}
+
+/// Replaces each escaped NUL of JSON by the replacement character. What follows a backslash that is itself escaped is
+/// none.
+fn without_nul(json: &str) -> String {
+    let mut clean = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        clean.push_str(before);
+        rest = match escape.strip_prefix(NUL) {
+            Some(rest) => {
+                clean.push(char::REPLACEMENT_CHARACTER);
+                rest
+            }
+            None => {
+                let (escape, rest) = escape.split_at(2);
+                clean.push_str(escape);
+                rest
+            }
+        };
+    }
+    clean + rest
 }
 
 /// Parses a JSON column; `what` names it in the error.
@@ -87,7 +120,7 @@ pub(super) struct Shown {
 
 impl From<&Entry> for Shown {
     fn from(entry: &Entry) -> Self {
-        let replacement = entry.original.as_ref().map(|_| to_json(&*entry.message));
+        let replacement = entry.original.as_ref().map(|_| to_exact_json(&*entry.message));
         Shown { replacement, tokens: entry.tokens, chars: entry.chars }
     }
 }
@@ -118,10 +151,26 @@ impl NewMessage {
                 Role::Assistant => "assistant",
             },
             origin: message.origin.name(),
-            blocks: to_json(&message.blocks),
+            blocks: to_exact_json(&message.blocks),
             tokens,
             chars,
             terms: terms_of_message(message),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_nul_is_replaced() {
+        for (text, stored) in
+            [("a\0b\0", "a\u{fffd}b\u{fffd}"), (r"\u0000", r"\u0000"), ("\\\0\n\"預算\"\\", "\\\u{fffd}\n\"預算\"\\")]
+        {
+            let json = to_json(&[text]);
+            assert_eq!(serde_json::from_str::<Vec<String>>(&json).unwrap(), [stored], "{json}");
+            assert_eq!(serde_json::from_str::<Vec<String>>(&to_exact_json(&[text])).unwrap(), [text]);
         }
     }
 }

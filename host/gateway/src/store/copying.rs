@@ -2,7 +2,8 @@
 //! interrupted copy continues where it stopped. At the end every row is read again on both sides and compared.
 //!
 //! An unfinished copy cannot be used for anything else. The full-text index is rebuilt from the messages. How far
-//! the ledger's files are written is not copied: the lines are looked for in the files.
+//! the ledger's files are written is not copied: the lines are looked for in the files. Nor is what hosts have chosen
+//! until all of them have ended: nobody works on a store that is copied.
 
 mod mark;
 
@@ -85,6 +86,9 @@ const TABLES: &[Table] = &[
     table("image", &["inbox_id", "sha256"]),
     table("atom_file", &["path"]),
 ];
+
+/// What hosts of a database go by. A file has none of it.
+const OF_HOSTS: &[Table] = &[table("common_config", &["id"]), table("home_config", &["home"])];
 
 /// Tables whose rows get ids from a sequence.
 const NUMBERED: [&str; 8] = ["session", "inbox", "case_file", "message", "asked", "case_note", "event", "press"];
@@ -196,23 +200,25 @@ impl Store {
         if from_name == to_name {
             return Err(CopyError::Itself(from_name));
         }
+        let of_hosts = if from.database.is_some() && to.database.is_some() { OF_HOSTS } else { &[] };
+        let tables: Vec<&'static Table> = TABLES.iter().chain(of_hosts).collect();
         let source = Side::source(from, from_name)?;
-        let target = Side::target(to, to_name, &source.name)?;
+        let target = Side::target(to, to_name, (&source.name, &tables))?;
         let mut copied = Copied::default();
-        for table in TABLES {
+        for &table in &tables {
             let (rows, before) = copy_table(&source, &target, table)?;
             copied.tables += 1;
             copied.rows += rows;
             copied.before += before;
             tell(table.name, rows);
         }
-        for table in TABLES.iter().filter(|table| !table.later.is_empty()) {
+        for table in tables.iter().filter(|table| !table.later.is_empty()) {
             fill_in(&source, &target, table)?;
         }
         for table in NUMBERED {
             target.conn.follow_ids(table).map_err(|error| target.failed(error))?;
         }
-        for table in TABLES {
+        for table in tables {
             compare(&source, &target, table)?;
         }
         source.was_left_alone()?;
@@ -231,7 +237,7 @@ impl Side {
         }
     }
 
-    fn target(place: &Place, name: String, source: &str) -> Result<Side, CopyError> {
+    fn target(place: &Place, name: String, (source, tables): (&str, &[&Table])) -> Result<Side, CopyError> {
         let not_empty = |side: Side| {
             let home = side.home.is_some().then(|| place.home.clone());
             CopyError::NotEmpty { name: side.name, home }
@@ -241,7 +247,7 @@ impl Side {
             Some(of) if of == source => {}
             Some(_) => return Err(not_empty(side)),
             None => {
-                for table in TABLES {
+                for table in tables {
                     let any = format!("SELECT 1 FROM {} LIMIT 1", table.name);
                     let found = side.conn.prepare_cached(&any).and_then(|mut any| any.exists([]));
                     if found.map_err(|error| side.failed(error))? {

@@ -85,7 +85,7 @@ fn check(conn: &Connection, link: &Link) -> Result<(), Fault> {
     }
     let encoding: String = conn.query_row(ENCODING, [], |row| row.get(0))?;
     if encoding != "UTF8" {
-        return Err(refused(format!("its encoding is {encoding}, but must be UTF8")));
+        return Err(StoreError::Encoding { path: link.name().into(), encoding }.into());
     }
     let schema: Option<String> = conn.query_row(SCHEMA, [], |row| row.get(0))?;
     schema.map(drop).ok_or_else(|| refused("the search path of the user contains no existing schema".into()))

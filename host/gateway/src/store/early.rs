@@ -1,7 +1,9 @@
 //! Changes to messages that arrive before the messages themselves: sockets do not preserve order.
 
 use super::{
+    Store, StoreError,
     error::Fault,
+    intake,
     sql::{Connection, OptionalExtension, PrefetchedRows, params},
 };
 use crate::chat::{Inbound, MessageRef};
@@ -25,6 +27,15 @@ pub(super) const FIND_EARLY: &str =
     "SELECT edited_at, text, stopped_by, at FROM early_change WHERE channel = ?1 AND ts = ?2";
 pub(super) const TAKE_EARLY: &str = "DELETE FROM early_change WHERE channel = ?1 AND ts = ?2";
 pub(super) const CLEAR_EARLY: &str = "DELETE FROM early_change WHERE at <= ?1";
+/// Which thread of its channel a message is in, and who has written it, is not known before it arrives.
+pub(super) const FORGET_EDITS_IN: &str =
+    "DELETE FROM early_change WHERE text IS NOT NULL AND channel = (SELECT channel FROM session WHERE id = ?1)";
+pub(super) const FORGET_EDITS: &str = "DELETE FROM early_change WHERE text IS NOT NULL";
+/// Who has stopped a message is kept, without what it says by its edit.
+pub(super) const KEEP_STOPS_IN: &str = "UPDATE early_change SET edited_at = NULL, text = NULL
+     WHERE text IS NOT NULL AND stopped_by IS NOT NULL AND channel = (SELECT channel FROM session WHERE id = ?1)";
+pub(super) const KEEP_STOPS: &str = "UPDATE early_change SET edited_at = NULL, text = NULL
+     WHERE text IS NOT NULL AND stopped_by IS NOT NULL";
 
 /// A change to a message that arrived before the message.
 pub(super) enum Early {
@@ -41,6 +52,16 @@ pub(super) enum Early {
 pub(super) struct EarlyEdit {
     pub(super) text: String,
     pub(super) at: String,
+}
+
+impl Store {
+    /// Erases changes to messages that can no longer arrive.
+    ///
+    /// # Errors
+    /// Nothing was erased.
+    pub async fn forget_early_changes(&self, now_ms: i64) -> Result<(), StoreError> {
+        self.write(move |conn| Ok(conn.prepare_cached(CLEAR_EARLY)?.run([intake::expired(now_ms)])?)).await
+    }
 }
 
 /// Drops a stop that was for what a message said before this edit made it a question. One that came only after the edit

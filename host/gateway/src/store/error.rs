@@ -120,6 +120,9 @@ pub enum StoreError {
     /// PostgreSQL denies access, or access to what the store needs.
     #[error("the database `{}` refuses access: {message}", path.display())]
     Refused { path: PathBuf, message: String },
+    /// PostgreSQL keeps the database in an encoding that cannot hold what people write.
+    #[error("the database `{}` has the encoding {encoding}, but must have UTF8", path.display())]
+    Encoding { path: PathBuf, encoding: String },
     /// The connection settings cannot be used: a password file, root certificates. No connection was tried.
     #[error("cannot connect to the database `{}`: {message}", path.display())]
     Unusable { path: PathBuf, message: String, hint: Option<String> },
@@ -181,6 +184,7 @@ impl StoreError {
             | StoreError::NoRoom { .. }
             | StoreError::Away { .. }
             | StoreError::Refused { .. }
+            | StoreError::Encoding { .. }
             | StoreError::Unusable { .. }
             | StoreError::InUse { .. }
             | StoreError::Leased { .. }
@@ -327,6 +331,10 @@ impl StoreError {
             StoreError::Refused { .. } => {
                 Some("check the user, password and database in `store`; the user must own the schema of the store")
             }
+            StoreError::Encoding { .. } => Some(
+                "the encoding of a database stays: create another with `CREATE DATABASE pmk ENCODING 'UTF8' TEMPLATE \
+                 template0`, and specify it in `store`",
+            ),
             StoreError::TakenOver { .. } => Some("the other hosts answer what it was working on; start it again"),
             StoreError::InUse { .. } => Some("stop it first"),
             StoreError::Unfinished { .. } => {

@@ -23,6 +23,8 @@ pub(super) const IS_CLAIMING: &str = "SELECT 1 FROM escalation WHERE claimed_by 
 pub(super) const ABSORBED: &str = "UPDATE escalation SET closed_at = ?2, claimed_by = NULL WHERE claimed_by = ?1";
 pub(super) const FORGET_APART: &str = "DELETE FROM asked_apart WHERE (front, channel, thread_ts) IN
      (SELECT front, channel, thread_ts FROM escalation WHERE closed_at <= ?1)";
+pub(super) const FORGET_APART_OF: &str =
+    "DELETE FROM asked_apart WHERE turn_id IN (SELECT id FROM inbox WHERE session_id = ?1)";
 pub(super) const FORGET: &str = "DELETE FROM escalation WHERE closed_at <= ?1";
 pub(super) const LAST_ASKED: &str =
     "SELECT marker FROM escalation WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3";

@@ -62,11 +62,14 @@ pub(super) const ASKED_BY: &str = "SELECT e.marker FROM asked_apart a
 pub(super) const CLAIM: &str = "UPDATE escalation SET claimed_by = ?4
      WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3 AND closed_at IS NULL
        AND (claimed_by IS NULL OR claimed_by = ?4)";
-/// Nobody has answered it after all.
+/// Nobody has answered it after all. PostgreSQL takes nothing out of JSON with an escaped NUL in it, as earlier versions
+/// have stored it.
 macro_rules! unclaimed {
     () => {
-        "claimed_by = NULL,
-            marker = CASE WHEN json_valid(marker) THEN json_remove(marker, '$.answeredBy') ELSE marker END"
+        "claimed_by = NULL, marker = CASE WHEN json_valid(marker)
+            THEN coalesce(json_remove(marker, '$.answeredBy'),
+                          json_remove(replace(marker, '\\u0000', '\\ufffd'), '$.answeredBy'), marker)
+            ELSE marker END"
     };
 }
 pub(super) use unclaimed;

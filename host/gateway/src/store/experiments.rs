@@ -70,6 +70,21 @@ const CONVERSATIONS: &str = "SELECT a.arm, a.weights, a.moved_to IS NOT NULL, co
        AND coalesce(t.answered_at, t.delivered_at) BETWEEN ?2 AND ?3
      LEFT JOIN inbox i ON i.id = t.id
      WHERE a.experiment = ?1 GROUP BY a.experiment, a.session_id ORDER BY a.drawn_at, a.session_id";
+/// What the guard rail counts, of the same turns and in the same order: it needs neither votes nor questions.
+pub(super) const GUARDED: &str = "SELECT a.arm, a.weights, count(t.id), CAST(coalesce(sum(t.overflowed), 0) AS BIGINT),
+            min(CASE WHEN t.failed <> 0 AND t.skipped IS NOT NULL THEN coalesce(t.answered_at, t.delivered_at) END),
+            min(CASE WHEN t.skipped <> 0 THEN coalesce(t.answered_at, t.delivered_at) END)
+     FROM arm a
+     LEFT JOIN turn t ON t.experiment = a.experiment AND t.session_id = a.session_id AND t.arm = a.arm
+       AND coalesce(t.answered_at, t.delivered_at) >= ?2
+     WHERE a.experiment = ?1 GROUP BY a.experiment, a.session_id ORDER BY a.drawn_at, a.session_id";
+/// How many earlier turns of a conversation the guard rail counts for each kind of trouble. Later ones are left out: of two
+/// turns that see each other, neither would be the first.
+pub(super) const OTHER_TROUBLE: &str = "SELECT count(CASE WHEN t.failed <> 0 AND t.skipped IS NOT NULL THEN 1 END),
+            count(CASE WHEN t.overflowed <> 0 THEN 1 END)
+     FROM turn t
+     WHERE t.experiment = ?1 AND t.session_id = ?2 AND t.arm = ?3 AND t.id < ?4
+       AND coalesce(t.answered_at, t.delivered_at) >= ?5";
 
 /// The outcome of a turn, beside its answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -244,6 +259,10 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn arm(&self, experiment: &str, session: SessionId) -> Result<Option<String>, StoreError> {
+        let known = self.shared.readers.read_here(|conn| find_arm(conn, experiment, session).map(Some))?;
+        if let Some(arm) = known {
+            return Ok(arm);
+        }
         let experiment = experiment.to_owned();
         self.read(move |conn| find_arm(conn, &experiment, session)).await
     }
@@ -335,23 +354,29 @@ impl Store {
         .await
     }
 
-    /// Returns the arms that were stopped.
+    /// Returns the arms that were stopped, and the conversations as they were then.
     ///
     /// # Errors
     /// The store cannot be read.
     pub async fn stopped_arms(&self, experiment: &str) -> Result<BTreeMap<String, StoppedArm>, StoreError> {
         let experiment = experiment.to_owned();
         self.read(move |conn| {
-            let mut statement = conn.prepare_cached(STOPPED_ARMS)?;
-            let rows = statement.query_map([&experiment], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-            let stopped: Vec<(String, String, i64)> = rows.collect::<Result<_, _>>()?;
-            let as_then = stopped.into_iter().map(|(arm, reason, at_ms)| {
+            let as_then = stops(conn, &experiment)?.into_iter().map(|(arm, reason, at_ms)| {
                 let conversations = arm_figures(conn, &experiment, [i64::MIN, at_ms])?;
                 Ok((arm, StoppedArm { reason, at_ms, conversations }))
             });
             as_then.collect()
         })
         .await
+    }
+
+    /// Returns why arms were stopped, by their names.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn stop_reasons(&self, experiment: &str) -> Result<BTreeMap<String, String>, StoreError> {
+        let experiment = experiment.to_owned();
+        self.read(move |conn| Ok(stops(conn, &experiment)?.into_iter().map(|(arm, why, _)| (arm, why)).collect())).await
     }
 
     /// Whether any conversation has drawn an arm of this experiment.
@@ -378,6 +403,44 @@ impl Store {
     pub async fn arm_conversations(&self, experiment: &str, since_ms: i64) -> Result<Vec<ArmConversation>, StoreError> {
         let experiment = experiment.to_owned();
         self.read(move |conn| arm_figures(conn, &experiment, [since_ms, i64::MAX])).await
+    }
+
+    /// Returns of the same conversations and turns what the guard rail counts. The other figures are left empty.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn guarded_conversations(
+        &self,
+        experiment: &str,
+        since_ms: i64,
+    ) -> Result<Vec<ArmConversation>, StoreError> {
+        let experiment = experiment.to_owned();
+        self.read(move |conn| guarded(conn, &experiment, since_ms)).await
+    }
+
+    /// Whether the guard rail counts a turn that has ended: it is the first of its conversation since then in which a
+    /// policy failed, or the first in which the model refused the prompt as too long.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn is_first_trouble(
+        &self,
+        turn: TurnId,
+        session: SessionId,
+        outcome: &TurnOutcome,
+        since_ms: i64,
+    ) -> Result<bool, StoreError> {
+        let Some(InExperiment { experiment, arm }) = outcome.tags.place.clone() else { return Ok(false) };
+        let (failed, overflowed) = (outcome.failed, outcome.overflowed);
+        self.read(move |conn| {
+            let mut statement = conn.prepare_cached(OTHER_TROUBLE)?;
+            let (failures, overflows): (i64, i64) = statement
+                .query_row(params![&*experiment, session.0, &*arm, turn.0, since_ms], |row| {
+                    Ok((row.get(0)?, row.get(1)?))
+                })?;
+            Ok((failed && failures == 0) || (overflowed && overflows == 0))
+        })
+        .await
     }
 
     /// Stores a person's vote on the answer that a message is part of. Writes a ledger event.
@@ -448,6 +511,32 @@ fn arm_figures(
         });
     }
     Ok(conversations)
+}
+
+fn guarded(conn: &Connection, experiment: &str, since_ms: i64) -> Result<Vec<ArmConversation>, Fault> {
+    let mut statement = conn.prepare_cached(GUARDED)?;
+    let mut rows = statement.query(params![experiment, since_ms])?;
+    let mut conversations = Vec::new();
+    while let Some(row) = rows.next()? {
+        let count = |at: usize| -> Result<u64, Fault> { Ok(u64::try_from(row.get::<_, i64>(at)?).unwrap_or(0)) };
+        conversations.push(ArmConversation {
+            arm: row.get(0)?,
+            weights: codec::from_json(row.get_ref(1)?, "the weights of an arm")?,
+            turns: count(2)?,
+            overflowed: count(3)?,
+            first_failed_ms: row.get(4)?,
+            first_skipped_ms: row.get(5)?,
+            ..ArmConversation::default()
+        });
+    }
+    Ok(conversations)
+}
+
+/// Returns the arms that were stopped, why and when.
+fn stops(conn: &Connection, experiment: &str) -> Result<Vec<(String, String, i64)>, Fault> {
+    let mut statement = conn.prepare_cached(STOPPED_ARMS)?;
+    let rows = statement.query_map([experiment], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 fn is_known(conn: &Connection, experiment: &str) -> Result<bool, Fault> {

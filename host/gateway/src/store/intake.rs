@@ -386,7 +386,7 @@ pub(super) fn enter(
     Ok(InboxId(enter.insert(&*of_home(conn, values))?))
 }
 
-fn expired(now_ms: i64) -> i64 {
+pub(super) fn expired(now_ms: i64) -> i64 {
     now_ms.saturating_sub(SEEN_FOR.as_millis() as i64)
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Their direct messages, and conversations in which nobody else has written, are erased [as a whole](super::retention).
 //! In any other, each of the person's messages is erased like one that was deleted in Slack. Elsewhere go what they have
-//! said about questions that wait, and the earlier messages of threads in which they are named: which of these are
-//! theirs cannot be determined.
+//! said about questions that wait, the earlier messages of threads in which they are named, and edits of messages that
+//! have not arrived: which of these are theirs cannot be determined.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -12,7 +12,9 @@ use pmk_core::{Place, SessionKey};
 use super::{
     ErasedConversation, Erasing, Lease, Store, StoreError, archive,
     changes::{self, select_known},
-    codec, erase,
+    codec,
+    early::{FORGET_EDITS, KEEP_STOPS},
+    erase,
     error::Fault,
     escalations,
     moment::Began,
@@ -169,8 +171,8 @@ impl Store {
         .await
     }
 
-    /// Erases these texts of threads, those that unfinished messages have, and what a person has said about questions that
-    /// wait.
+    /// Erases these texts of threads, those that unfinished messages have, edits of messages that have not arrived, and
+    /// what a person has said about questions that wait.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -182,6 +184,9 @@ impl Store {
                 conn.prepare_cached(UNFINISHED)?.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
             for session in sessions {
                 erase::threads(conn, SessionId(session), |thread| is_named(thread, &user))?;
+            }
+            for forget in [KEEP_STOPS, FORGET_EDITS] {
+                conn.prepare_cached(forget)?.run([])?;
             }
             escalations::forget_remarks(conn, |said| Ok(said.user_id == user))
         })

@@ -99,6 +99,8 @@ pub struct MissedConversation {
     pub channel: String,
     /// The `ts` of the message after which reading begins.
     pub after: String,
+    /// Whether that is stored. Otherwise it is read because another conversation of its place is due, which comes after it.
+    pub is_due: bool,
 }
 
 /// What is to be read back.
@@ -189,6 +191,7 @@ impl Store {
                     key: codec::key(row.get_ref(0)?)?,
                     channel: row.get(1)?,
                     after: earlier(&after),
+                    is_due: true,
                 };
                 due.push((conversation, row.get(3)?));
             }
@@ -351,12 +354,12 @@ fn with_places(conn: &Connection, due: Vec<(MissedConversation, i64)>, most: usi
         if looked_at.insert(place.clone()) {
             let since = active_at.saturating_sub(READ_BACK_ACTIVE_MS);
             if !known.contains(&place) && !is_active.exists(params![place.to_string(), since])? {
-                together.push(MissedConversation { key: place.clone(), ..conversation.clone() });
+                together.push(MissedConversation { key: place.clone(), is_due: false, ..conversation.clone() });
             }
             for thread in escalations::threads(conn, &place, since)? {
                 let key = SessionKey { thread: Some(thread), ..place.clone() };
                 if !known.contains(&key) {
-                    together.push(MissedConversation { key, ..conversation.clone() });
+                    together.push(MissedConversation { key, is_due: false, ..conversation.clone() });
                 }
             }
         }

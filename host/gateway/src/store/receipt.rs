@@ -26,6 +26,10 @@ use super::{
 use crate::ids::{SessionId, TurnId};
 
 pub(super) const KEEP_TEXT: &str = "INSERT INTO text (sha256, body) VALUES (?1, ?2) ON CONFLICT (sha256) DO NOTHING";
+/// Those of a list of texts, as JSON, that are stored.
+pub(super) const STORED: &str = "SELECT sha256 FROM text WHERE sha256 IN (SELECT value FROM json_each(?1))";
+const STORED_IN_POSTGRES: &str = "SELECT sha256 FROM text
+     WHERE sha256 = ANY (ARRAY(SELECT json_array_elements_text(CAST(CAST(?1 AS TEXT) AS JSON))))";
 pub(super) const IS_STORED: &str = "SELECT 1 FROM message WHERE id = ?1";
 pub(super) const KEEP: &str = "INSERT INTO receipt (session_id, turn_id, call, at, body) VALUES (?1, ?2, ?3, ?4, ?5)";
 
@@ -269,7 +273,7 @@ impl Receipts {
 
     /// As [`keep`](Receipts::keep), for a value that is stored as JSON.
     pub fn keep_json(&mut self, value: &impl Serialize) -> Digest {
-        self.keep(codec::to_json(value))
+        self.keep(codec::to_exact_json(value))
     }
 
     /// Leaves out what quotes messages that are no longer stored: their ids may be those of others by the time at which the
@@ -315,6 +319,8 @@ struct Stored {
 
 /// How many digests are remembered at most; when it is exceeded, the set is cleared.
 const MOST_TEXTS: usize = 1_024;
+/// How many texts a turn writes without looking which of them are stored.
+const FEW_TEXTS: usize = 8;
 
 impl StoredTexts {
     /// Removes the gateway's texts that are stored already, and returns the digests of those still to be stored.
@@ -341,17 +347,6 @@ impl StoredTexts {
             *stored = Stored { digests: HashSet::new(), returns };
         }
         stored
-    }
-}
-
-impl Receipt {
-    /// Returns the texts that the model was shown beside the conversation.
-    pub(super) fn shown(&self) -> impl Iterator<Item = &Digest> {
-        let blocks = self.before.messages.iter().filter_map(|message| match message {
-            Reference::Text { text } => Some(text),
-            _ => None,
-        });
-        [&self.system, &self.tools].into_iter().chain(blocks)
     }
 }
 
@@ -393,15 +388,16 @@ impl Receipt {
     }
 }
 
-/// Stores a turn's receipts; `ids` are those of the messages that the turn adds, in their order.
+/// Stores a turn's receipts and their texts; `ids` are those of the messages that the turn adds, in their order.
 pub(super) fn keep(
     conn: &Connection,
     (session, turn): (SessionId, TurnId),
     Receipts { calls, texts }: &Receipts,
     ids: &[i64],
 ) -> Result<(), Fault> {
+    let stored = stored(conn, texts)?;
     let mut keep_text = conn.prepare_cached(KEEP_TEXT)?;
-    for (digest, text) in texts {
+    for (digest, text) in texts.iter().filter(|(digest, _)| !stored.contains(&*digest.0)) {
         keep_text.run(params![&*digest.0, &**text])?;
     }
     let mut keep = conn.prepare_cached(KEEP)?;
@@ -414,6 +410,17 @@ pub(super) fn keep(
         keep.run(params![session.0, turn.0, receipt.call, receipt.at_ms, body])?;
     }
     Ok(())
+}
+
+/// Returns the digests of those of many texts that are stored: with reduced messages in its window, a turn refers to
+/// hundreds of texts, and the turn before has stored most of them. A few are written without a question.
+fn stored(conn: &Connection, texts: &BTreeMap<Digest, Arc<str>>) -> Result<HashSet<String>, Fault> {
+    if texts.len() <= FEW_TEXTS {
+        return Ok(HashSet::new());
+    }
+    let digests = codec::to_json(&texts.keys().collect::<Vec<_>>());
+    let mut statement = conn.prepare_cached(conn.either(STORED, STORED_IN_POSTGRES))?;
+    Ok(statement.query_map([digests], |row| row.get(0))?.collect::<Result<_, _>>()?)
 }
 
 /// Erases the texts that receipts of a conversation keep of some of its messages: reduced forms, and blocks that have

@@ -21,7 +21,9 @@ use pmk_core::SessionKey;
 
 use super::{
     Lease, Store, StoreError, archive, codec,
+    early::{FORGET_EDITS_IN, KEEP_STOPS_IN},
     error::Fault,
+    escalation_updates::FORGET_APART_OF,
     escalations,
     intake::front_name,
     lease::LEASE_FOR,
@@ -50,7 +52,10 @@ const IDLE: &str = concat!(
      ORDER BY s.active_at, s.id"
 );
 const SESSIONS: &str = "SELECT id FROM session ORDER BY id";
-const BODIES: &str = "SELECT body FROM receipt WHERE session_id = ?1 AND turn_id BETWEEN ?2 AND ?3";
+/// Those that refer to a text of what was said: see [`Receipt::said`]. The reduced forms of messages end their lists.
+pub(super) const BODIES: &str = "SELECT body FROM receipt WHERE session_id = ?1 AND turn_id BETWEEN ?2 AND ?3
+     AND (body LIKE '%\"]%' OR body LIKE '%\"text\":\"%' OR body LIKE '%\"marker\":\"%' OR body LIKE '%\"marker\":[%'
+          OR body LIKE '%\"recall\":\"%' OR body LIKE '%\"background\":\"%')";
 const AWAITS_CONTACT: &str = "SELECT 1 FROM escalation WHERE closed_at IS NULL AND front = ?3
      AND CASE WHEN json_valid(marker) AND json_extract(marker, '$.askedBy') IS NOT NULL
          THEN CAST(json_extract(marker, '$.askedBy') AS BIGINT) IN (SELECT id FROM inbox WHERE session_id = ?1)
@@ -312,6 +317,9 @@ fn erase_window(conn: &Connection, session: SessionId) -> Result<ErasedConversat
         FORGET_PARTS,
         FORGET_PROPOSALS,
         FORGET_IMAGES,
+        KEEP_STOPS_IN,
+        FORGET_EDITS_IN,
+        FORGET_APART_OF,
         FORGET_ASKED,
     ] {
         conn.prepare_cached(forget)?.run([session.0])?;

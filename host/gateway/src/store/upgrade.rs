@@ -57,9 +57,9 @@ pub(super) fn free(folder: &Path) -> u64 {
     statvfs(folder).map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
-/// Logs the upgrade, and deletes the backups of earlier ones.
+/// Logs the upgrade, in whatever command made it, and deletes the backups of earlier ones.
 pub(super) fn done(path: &Path, Step { found, known }: Step, backup: &Path) {
-    tracing::info!(
+    tracing::warn!(
         "the store was upgraded from schema {found} to {known}; a backup from before is in `{}`",
         backup.display()
     );

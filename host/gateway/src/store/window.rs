@@ -127,7 +127,7 @@ impl Store {
             .replaced
             .into_iter()
             .map(|replacement| {
-                let json = codec::to_json(&*replacement.message);
+                let json = codec::to_exact_json(&*replacement.message);
                 (replacement, json)
             })
             .collect();

@@ -1,7 +1,7 @@
 //! Step 4: asks the model for a person. What cannot be asked is reported at once, and every call ends in an answer or
 //! in an error text.
 
-use pmk_models::Answer;
+use pmk_models::{Answer, ErrorClass};
 
 use super::{TurnError, attach, work::Work};
 use crate::{
@@ -10,6 +10,10 @@ use crate::{
     messages::Messages,
     services::Services,
 };
+
+/// The class of a request that is too long, whoever finds that.
+const TOO_LONG: &str =
+    ErrorClass::Overflow { observed_tokens: None, allowed_tokens: None, is_of_request: false }.name();
 
 /// The outcome of asking the model.
 pub(super) enum AskOutcome {
@@ -38,7 +42,7 @@ pub(super) async fn ask(services: &Services, work: &mut Work<'_>) -> Result<AskO
     if std::mem::take(&mut work.exchange.tally.images_refused) {
         work.tally.prefix.push_str(&services.messages.images_refused());
     }
-    let (message, may_pass) = match outcome {
+    let (class, message, may_pass) = match outcome {
         CallOutcome::Answer(answer) => {
             if services.model_trouble.answers(asked_at_ms) {
                 services.admins.tell(services.messages.model_answers_again(services.model.name()));
@@ -46,15 +50,18 @@ pub(super) async fn ask(services: &Services, work: &mut Work<'_>) -> Result<AskO
             return Ok(AskOutcome::Answer(answer));
         }
         CallOutcome::TooLong | CallOutcome::MessageTooLong { .. } if is_collected => return Err(TurnError::Apart),
-        CallOutcome::TooLong => (services.messages.too_long(), false),
-        CallOutcome::MessageTooLong { tokens, limit } => (services.messages.message_too_long(tokens, limit), false),
+        CallOutcome::TooLong => (TOO_LONG, services.messages.too_long(), false),
+        CallOutcome::MessageTooLong { tokens, limit } => {
+            (TOO_LONG, services.messages.message_too_long(tokens, limit), false)
+        }
         CallOutcome::Failed(error) => {
             if error.is_for_operators() && services.model_trouble.refuses(services.now_ms()) {
                 services.admins.tell(services.messages.model_refuses(&error, services.model.name()));
             }
-            (services.messages.no_answer(&error, services.model.name()), true)
+            (error.class.name(), services.messages.no_answer(&error, services.model.name()), true)
         }
     };
+    work.tally.unanswered = Some(class);
     Ok(AskOutcome::Failed { message, may_pass })
 }
 

@@ -43,22 +43,28 @@ pub(super) async fn end(
         if outcome.tags != Tags::default() {
             services.store.spent(turn.turn, usage, &outcome).await?;
         }
-        match open_again(services, &turn).await? {
-            parts if parts.is_empty() => services.store.finish(turn.turn, vec![], events, services.now_ms()).await?,
-            parts => {
-                let told = Conclusion { events, ..Conclusion::of("taken-back", parts) };
-                deliver::deliver(services, conclude(services, turn, told).await?, batch).await?;
-            }
-        }
+        let (ended, session) = (turn.turn, turn.session);
+        let closed = close(services, turn, events, batch).await;
+        closed.inspect_err(|_| services.experiment.overdue(&outcome))?;
         if counts {
             *given_up = GivenUp::default();
         }
-        record::judge(&services.experiment, &outcome).await;
+        services.experiment.judge(ended, session, outcome);
     }
     match stopped.pop() {
         Some(newest) => deliver::deliver(services, stop(services, newest, stopped, said, given_up).await?, batch).await,
         None => Ok(()),
     }
+}
+
+/// Ends a deleted question, and tells the other contacts if it was an answer to theirs.
+async fn close(services: &Services, turn: OpenTurn, events: Vec<TaggedEvent>, batch: &Batch) -> Result<(), TurnError> {
+    let parts = open_again(services, &turn).await?;
+    if parts.is_empty() {
+        return Ok(services.store.finish(turn.turn, vec![], events, services.now_ms()).await?);
+    }
+    let told = Conclusion { events, ..Conclusion::of("taken-back", parts) };
+    deliver::deliver(services, conclude(services, turn, told).await?, batch).await
 }
 
 /// Returns the messages that tell the other contacts that the question is open again, if this was an answer to one.
@@ -117,6 +123,6 @@ async fn stop(
     };
     let answered = record::store_answer(services, &turn, recorded, turn.placeholder.clone()).await?;
     *given_up = GivenUp::default();
-    record::judge(&services.experiment, &outcome).await;
+    services.experiment.judge(turn.turn, turn.session, outcome);
     Ok(answered)
 }

@@ -257,6 +257,7 @@ fn processed(
         // A request that was never sent has no cost.
         tokens_sent: question.filter(|question| question.calls > 0).map_or(0, |question| question.tokens.after),
         rungs: question.map(|question| question.rungs.clone()).unwrap_or_default(),
+        unanswered: question.and_then(|question| question.unanswered.clone()),
         latency_ms: u64::try_from(now_ms - received_at_ms).unwrap_or(0),
     }
 }

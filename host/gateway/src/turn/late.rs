@@ -19,29 +19,29 @@ pub(super) fn notice(services: &Services, turn: &OpenTurn, merged: &[OpenTurn]) 
     if turn.absorbs().is_some() || store::is_again(&turn.inbound) {
         return String::new();
     }
-    let ahead = services.front.clock_ahead().unwrap_or_default();
+    let (ahead, now_ms) = (services.front.clock_ahead().unwrap_or_default(), services.now_ms());
     let asked = |turn: &OpenTurn| {
         let OpenTurn { inbound, received_at_ms, .. } = turn;
         if store::is_own(inbound) {
             return *received_at_ms;
         }
-        asked_at_ms(inbound.asked_at.as_deref().unwrap_or(&inbound.ts), ahead, *received_at_ms)
+        asked_at_ms(inbound.asked_at.as_deref().unwrap_or(&inbound.ts), ahead, now_ms).unwrap_or(*received_at_ms)
     };
     let oldest = merged.iter().chain([turn]).map(asked).min();
-    match oldest.and_then(|asked| minutes_late(asked, services.now_ms())) {
+    match oldest.and_then(|asked| minutes_late(asked, now_ms)) {
         Some(minutes) => services.messages.late(minutes),
         None => String::new(),
     }
 }
 
-/// Returns when a message was written, by this machine's clock, from Slack's time of that; if that is not a valid
-/// time, when it was received.
-fn asked_at_ms(ts: &str, ahead: SignedDuration, received_at_ms: i64) -> i64 {
+/// Returns when a message was written, by this machine's clock, from Slack's time of that; `None` if that is not a
+/// valid time. When it was received says nothing about it: another host may have received it, by another clock.
+fn asked_at_ms(ts: &str, ahead: SignedDuration, now_ms: i64) -> Option<i64> {
     let written = ts.split_once('.').and_then(|(seconds, _)| seconds.parse::<i64>().ok()?.checked_mul(1_000));
-    let written = written
+    written
         .filter(|written| *written >= 0)
-        .and_then(|written| written.checked_add(i64::try_from(ahead.as_millis()).ok()?));
-    written.filter(|written| (0..=received_at_ms).contains(written)).unwrap_or(received_at_ms)
+        .and_then(|written| written.checked_add(i64::try_from(ahead.as_millis()).ok()?))
+        .filter(|written| (0..=now_ms).contains(written))
 }
 
 /// Returns the delay in minutes if it counts as late.
@@ -69,12 +69,23 @@ mod tests {
     #[test]
     fn the_question_was_asked_when_it_was_written() {
         let none = SignedDuration::ZERO;
-        assert_eq!(asked_at_ms("1777342000.000100", none, NOW), 1_777_342_000_000);
+        assert_eq!(asked_at_ms("1777342000.000100", none, NOW), Some(1_777_342_000_000));
         let ahead = SignedDuration::from_secs(100);
-        assert_eq!(asked_at_ms("1777342000.000100", ahead, NOW), 1_777_342_100_000);
-        assert_eq!(asked_at_ms("1777342000.000100", -ahead, NOW), 1_777_341_900_000);
+        assert_eq!(asked_at_ms("1777342000.000100", ahead, NOW), Some(1_777_342_100_000));
+        assert_eq!(asked_at_ms("1777342000.000100", -ahead, NOW), Some(1_777_341_900_000));
         for text in ["", "Ev1", "x.1", "99999999999999999999.0", "1999999999.000100"] {
-            assert_eq!(asked_at_ms(text, none, NOW), NOW, "{text}");
+            assert_eq!(asked_at_ms(text, none, NOW), None, "{text}");
+        }
+    }
+
+    /// When another host had received the question decided about it, by a clock an hour apart.
+    #[test]
+    fn an_answer_in_time_was_an_hour_late_where_the_clocks_of_hosts_differ() {
+        for ahead_s in [3_600, 0, -3_600] {
+            let now = 1_777_342_000_000 + ahead_s * 1_000 + 5_000;
+            let asked = asked_at_ms("1777342000.000100", SignedDuration::from_secs(ahead_s), now);
+            assert_eq!(asked, Some(now - 5_000), "{ahead_s}");
+            assert_eq!(asked.and_then(|asked| minutes_late(asked, now)), None, "{ahead_s}");
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::{
         report::{Decider, QuestionReport, TokenReport, TurnKind, TurnReport},
     },
     messages::Messages,
-    policies::experiment::{live::RunningExperiment, signals::Reask},
+    policies::experiment::signals::Reask,
     services::Services,
     store::{
         self, Answered, EscalationUpdate, ModelCalibration, OpenTurn, Outgoing, Proposal, Purpose, Recorded,
@@ -132,7 +132,7 @@ pub(super) async fn record(
     let answered = store_answer(services, work.turn, recorded, placeholder).await?;
     // Other turns may add to the case now.
     drop(tracking);
-    judge(&services.experiment, &outcome).await;
+    services.experiment.judge(work.turn.turn, work.turn.session, outcome);
     Ok(answered)
 }
 
@@ -143,10 +143,11 @@ pub(super) async fn store_answer(
     recorded: Recorded,
     placed: Option<String>,
 ) -> Result<Answered, TurnError> {
-    let (tags, parts, report) = (recorded.outcome.tags.clone(), recorded.parts.clone(), recorded.report.clone());
+    let (outcome, parts, report) = (recorded.outcome.clone(), recorded.parts.clone(), recorded.report.clone());
     let now_ms = services.now_ms();
-    services.store.record(turn.turn, recorded, now_ms).await?;
-    Ok(Answered::recorded(turn, tags, placed, parts, report, now_ms))
+    let stored = services.store.record(turn.turn, recorded, now_ms).await;
+    stored.inspect_err(|_| services.experiment.overdue(&outcome))?;
+    Ok(Answered::recorded(turn, outcome.tags, placed, parts, report, now_ms))
 }
 
 /// Returns the text that precedes an answer for which history was removed.
@@ -223,14 +224,6 @@ pub(super) fn given_up(work: &Work<'_>) -> GivenUp {
     GivenUp { usage, outcome: outcome(work), cut, events: work.ports.journal.take() }
 }
 
-/// Has the guard rail look at the arm of a turn in which something failed that policies are responsible for.
-pub(super) async fn judge(experiment: &RunningExperiment, outcome: &TurnOutcome) {
-    let arm = outcome.tags.place.as_ref().map(|place| &*place.arm);
-    if let Some(arm) = arm.filter(|_| outcome.failed || outcome.overflowed) {
-        experiment.judge(arm).await;
-    }
-}
-
 /// Returns the turn's report, which is also the source of the ledger's `turn.processed`.
 fn report(work: &Work<'_>) -> TurnReport {
     let (tally, place) = (&work.exchange.tally, work.ports.journal.tags().place.as_ref());
@@ -252,6 +245,7 @@ fn report(work: &Work<'_>) -> TurnReport {
         experiment: place.map(|place| place.experiment.to_string()),
         arm: place.map(|place| place.arm.to_string()),
         recalled: draft.recalled.clone(),
+        unanswered: work.tally.unanswered.map(str::to_owned),
     };
     TurnReport {
         event_id: work.turn.inbound.event_id.clone(),

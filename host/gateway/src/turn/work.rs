@@ -65,6 +65,8 @@ pub(super) struct Tally {
     pub wanted: u32,
     /// Number of `mra` questions.
     pub mra_asks: u32,
+    /// Why the model gave no answer: the class of the error.
+    pub unanswered: Option<&'static str>,
     /// Whether the model's latest answer has used up the room for it.
     pub is_used_up: bool,
     /// The model's case notes.

@@ -99,7 +99,8 @@ async fn a_connection_that_slack_closes_is_closed_by_both() {
 #[tokio::test]
 async fn a_silence_was_told_only_after_its_end() {
     let rig = Rig::impatient().await;
-    let everything = BackfillRequest { channel: "C1".into(), thread_ts: None, after: "1.0".into() };
+    let (channel, after) = ("C1".into(), "1.0".into());
+    let everything = BackfillRequest { channel, thread_ts: None, after, read_apart: vec![], most_threads: 50 };
     rig.slack.fault("apps.connections.open", Fault::Status(503));
     rig.slack.drop_connections();
     until("it is told while it goes on", || !rig.missing().is_empty()).await;
@@ -113,13 +114,18 @@ async fn a_silence_was_told_only_after_its_end() {
     rig.finish().await;
 }
 
-/// Regression: what Slack had given up sending while nothing could be stored was never looked for.
+/// Regression: what Slack had given up sending while nothing could be stored was never looked for; and not either if
+/// anything else came meanwhile that stores nothing, such as a reaction.
 #[tokio::test]
 async fn what_could_not_be_stored_for_long_was_never_looked_for() {
     let rig = Rig::impatient().await;
+    let greeting = rig.slack.dm("U1", "hello");
+    assert!(rig.slack.await_ack(&greeting.event_id, SOON).await.is_some());
     rig.mood(Mood::Full);
     rig.slack.dm("U1", "lost");
     until("Slack gives up", || rig.slack.given_up().len() == 1).await;
+    let reaction = rig.slack.react_to("U1", &greeting, "tada");
+    assert!(rig.slack.await_ack(&reaction, SOON).await.is_some());
     tokio::time::sleep(GIVEN_UP).await;
     rig.mood(Mood::Storing);
     let sent = rig.slack.dm("U1", "stored");

@@ -530,3 +530,21 @@ async fn trouble_with_delivering_passes() {
     assert_eq!(rig.slack.replies("D1").len(), 1);
     rig.finish().await;
 }
+
+/// Regression: after an outage, each channel had fifty threads read with it, however many channels there were.
+#[tokio::test]
+async fn the_threads_that_were_read_with_channels_had_no_limit_in_all() {
+    let rig = Rig::start().await;
+    for topic in ["one", "two"] {
+        let root = rig.slack.talk("C1", "U2", topic, None);
+        rig.slack.talk("C1", "U2", "<@U0BOT> why?", Some(&root.ts));
+    }
+    for (most_threads, threads, is_whole) in [(50, 2, true), (1, 1, false), (0, 0, false)] {
+        let (channel, after) = ("C1".into(), "1.0".into());
+        let everything = BackfillRequest { channel, thread_ts: None, after, read_apart: vec![], most_threads };
+        let past = rig.front.look_back(&everything).await.expect("it can be read");
+        let found = past.messages.len() + past.in_threads.len();
+        assert_eq!((past.threads, found, past.is_whole), (threads, threads, is_whole), "{most_threads}");
+    }
+    rig.finish().await;
+}

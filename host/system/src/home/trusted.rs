@@ -11,7 +11,7 @@ use crate::ownership::{self, NotOurs};
 /// parts are safe.
 ///
 /// # Errors
-/// If somebody else could have written there; the hint is the command that fixes it.
+/// If somebody else could have written there; the hint is the command that fixes it, for all parts at once.
 pub fn check(home: &Path) -> Result<(), Failure> {
     let cache = compile_cache_dir(home);
     let parts = [
@@ -22,16 +22,22 @@ pub fn check(home: &Path) -> Result<(), Failure> {
         cache.parent().unwrap_or(home).to_owned(),
         cache,
     ];
+    let mut writable = Vec::new();
     for part in parts {
         match look(&part) {
-            Ok(judged) => judged.map_err(|problem| {
-                // A command would act on the target of the link, which may be other people's.
-                let hint = match part.is_symlink() {
-                    true => format!("`{}` is a link: replace it with a file or folder of your own", part.display()),
-                    false => problem.hint(),
-                };
-                Failure::new(format!("{problem}, and its contents would run with your permissions")).hint(hint)
-            })?,
+            Ok(Ok(())) => {}
+            // A command would act on the target of the link, which may be other people's.
+            Ok(Err(problem)) if part.is_symlink() => {
+                let hint = format!("`{}` is a link: replace it with a file or folder of your own", part.display());
+                return Err(untrusted(&problem, hint));
+            }
+            // The folder of several parts is one problem.
+            Ok(Err(problem @ NotOurs::Writable { .. })) => {
+                if !writable.contains(&problem) {
+                    writable.push(problem);
+                }
+            }
+            Ok(Err(problem)) => return Err(untrusted(&problem, problem.hint())),
             Err(error) if is_absent(&error) => {}
             Err(error) => {
                 return Err(Failure::new(format!("cannot access `{}`: {error}", part.display()))
@@ -39,7 +45,14 @@ pub fn check(home: &Path) -> Result<(), Failure> {
             }
         }
     }
-    Ok(())
+    match writable.first() {
+        Some(problem) => Err(untrusted(problem, ownership::chmod(writable.iter().map(NotOurs::path)))),
+        None => Ok(()),
+    }
+}
+
+fn untrusted(problem: &NotOurs, hint: String) -> Failure {
+    Failure::new(format!("{problem}, and its contents would run with your permissions")).hint(hint)
 }
 
 /// Checks a part, following links, and all folders that it really is in: anybody who can write to one of those could
@@ -96,6 +109,24 @@ mod tests {
             }
             set(&part, 0o700);
         }
+    }
+
+    /// Regression: a home that was made with a umask of 002 was refused one path at a time.
+    #[test]
+    fn all_that_others_can_write_to_is_named_at_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let home = folder.path().join("home");
+        fs::create_dir_all(gateway_dir(&home)).expect("folders");
+        fs::create_dir(home.join("cache")).expect("a folder");
+        fs::write(config_file(&home), "{}").expect("a file");
+        let parts = [home.clone(), config_file(&home), gateway_dir(&home), home.join("cache")];
+        for part in &parts {
+            let mode = if part.is_dir() { 0o775 } else { 0o664 };
+            fs::set_permissions(part, fs::Permissions::from_mode(mode)).expect("a mode");
+        }
+        let refused = check(&home).expect_err("others may write").to_string();
+        let quoted: Vec<String> = parts.iter().map(|part| format!("'{}'", part.display())).collect();
+        assert!(refused.contains(&format!("`chmod go-w {}`", quoted.join(" "))), "{refused}");
     }
 
     #[test]

@@ -31,17 +31,22 @@ pub(super) fn replies(inner: &Inner, channel: &str, body: &Value) -> Answer {
     page(inner, body, messages, |message| message.ts == ts)
 }
 
-/// The authors of the replies in the thread that a message begins, if it does.
-fn repliers<'a>(state: &'a State, parent: &Message) -> Option<Vec<&'a str>> {
+/// Adds what Slack tells of the thread that a message begins, if it does.
+fn add_thread(json: &mut Value, state: &State, parent: &Message) {
     if parent.thread_ts.as_ref().is_some_and(|thread| *thread != parent.ts) {
-        return None;
+        return;
     }
-    let replies = state.channel(&parent.channel).iter();
-    let replies = replies.filter(|reply| reply.thread_ts.as_ref() == Some(&parent.ts) && reply.ts != parent.ts);
-    let mut users: Vec<&str> = replies.map(|reply| reply.user.as_str()).collect();
+    let is_reply = |reply: &&Message| reply.thread_ts.as_ref() == Some(&parent.ts) && reply.ts != parent.ts;
+    let replies: Vec<&Message> = state.channel(&parent.channel).iter().filter(is_reply).collect();
+    let Some(latest) = replies.last() else { return };
+    let mut users: Vec<&str> = replies.iter().map(|reply| reply.user.as_str()).collect();
     users.sort_unstable();
     users.dedup();
-    (!users.is_empty()).then_some(users)
+    json["thread_ts"] = json!(parent.ts);
+    json["reply_count"] = json!(replies.len());
+    json["reply_users"] = json!(users);
+    json["reply_users_count"] = json!(users.len());
+    json["latest_reply"] = json!(latest.ts);
 }
 
 fn page(inner: &Inner, body: &Value, mut messages: Vec<Message>, always: impl Fn(&Message) -> bool) -> Answer {
@@ -64,11 +69,7 @@ fn page(inner: &Inner, body: &Value, mut messages: Vec<Message>, always: impl Fn
         if !with_metadata {
             json.as_object_mut().expect("a message is an object").remove("metadata");
         }
-        if let Some(repliers) = repliers(&state, message) {
-            json["thread_ts"] = json!(message.ts);
-            json["reply_users"] = json!(repliers);
-            json["reply_users_count"] = json!(repliers.len());
-        }
+        add_thread(&mut json, &state, message);
         if let Some(parent) = state.parent_user(message) {
             json["parent_user_id"] = json!(parent);
         }

@@ -243,6 +243,7 @@ fn update(inner: &Arc<Inner>, body: &Value) -> Answer {
     state.lets_in(channel)?;
     note_mentions(&mut state.violations, &text);
     note_mentions(&mut state.violations, &blocks::text(blocks.as_deref().unwrap_or_default()));
+    state.note_place(channel, ts);
     let message = state.message_mut(channel, ts).ok_or("message_not_found")?;
     if !message.by_bot {
         return Err("cant_update_message");
@@ -272,6 +273,7 @@ fn delete(inner: &Arc<Inner>, body: &Value) -> Answer {
     let ts = body["ts"].as_str().unwrap_or_default();
     let mut state = inner.state();
     state.lets_in(channel)?;
+    state.note_place(channel, ts);
     if !state.message_mut(channel, ts).ok_or("message_not_found")?.by_bot {
         return Err("cant_delete_message");
     }

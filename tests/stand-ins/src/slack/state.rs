@@ -257,6 +257,18 @@ impl State {
         messages.get_mut(at)
     }
 
+    /// Records a call for a message of the bot in a channel where that message is not.
+    pub(super) fn note_place(&mut self, channel: &str, ts: &str) {
+        if self.message_mut(channel, ts).is_some() {
+            return;
+        }
+        let is_it = |message: &Message| message.by_bot && message.ts == ts;
+        let elsewhere = self.channels.iter().find(|(_, messages)| messages.iter().any(is_it));
+        if let Some((other, _)) = elsewhere {
+            self.violations.push(format!("{ts} is in {other}, not in {channel}"));
+        }
+    }
+
     /// Records a reply that is taken for the beginning of a thread.
     pub(super) fn note_thread(&mut self, channel: &str, thread_ts: Option<&str>) {
         let Some(ts) = thread_ts else { return };
@@ -338,5 +350,19 @@ mod tests {
         assert_eq!(state.violations, [] as [&str; 0]);
         state.note_thread("C1", Some("1.000002"));
         assert_eq!(state.violations, ["1.000002 is a reply and begins no thread"]);
+    }
+
+    #[test]
+    fn a_message_of_the_bot_is_in_one_channel() {
+        let mut state = State::new(0);
+        state.add(Message { by_bot: true, ..message("1.000001", None) });
+        state.add(message("1.000002", None));
+        // One that is there, one of a person, and one that was deleted.
+        for (channel, ts) in [("C1", "1.000001"), ("D1", "1.000002"), ("D1", "1.000009")] {
+            state.note_place(channel, ts);
+        }
+        assert_eq!(state.violations, [] as [&str; 0]);
+        state.note_place("D1", "1.000001");
+        assert_eq!(state.violations, ["1.000001 is in C1, not in D1"]);
     }
 }

@@ -128,6 +128,7 @@ fn streamed<'a>(state: &'a mut State, body: &Value) -> Result<&'a mut Message, &
     if state.stopped.contains(&(channel.to_owned(), ts.to_owned())) {
         return Err("stopped_by_user");
     }
+    state.note_place(channel, ts);
     let message = state.message_mut(channel, ts).ok_or("message_not_found")?;
     match () {
         () if !message.by_bot => Err("message_not_owned_by_app"),

@@ -1,5 +1,7 @@
 //! `experiment status`: the arms, and which differences are significant.
 
+use std::collections::{BTreeMap, btree_map::Entry};
+
 use clap::Args;
 use jiff::Timestamp;
 use pmk_core::Language;
@@ -64,12 +66,15 @@ impl Status {
             let design = began_as.or_else(|| written.as_ref().map(figures::design));
             let mut figures = figures::figures(&name, design.as_ref(), &conversations, &stopped);
             if let (Some(store), Some(design)) = (&store, &design) {
+                // Read once for each time since when the guard rail counts.
+                let never = guard_rail::hidden_since(&conversations, &design.control);
+                let mut hidden = BTreeMap::from([(i64::MIN, never)]);
                 for arm in design.arms.iter().filter(|arm| arm.name != design.control) {
-                    let hidden_ms = match design.judged_since(&arm.name) {
-                        i64::MIN => guard_rail::hidden_since(&conversations, &design.control),
-                        since_ms => {
-                            let judged = store.arm_conversations(&name, since_ms).await?;
-                            guard_rail::hidden_since(&judged, &design.control)
+                    let hidden_ms = match hidden.entry(design.judged_since(&arm.name)) {
+                        Entry::Occupied(known) => *known.get(),
+                        Entry::Vacant(unknown) => {
+                            let judged = store.guarded_conversations(&name, *unknown.key()).await?;
+                            *unknown.insert(guard_rail::hidden_since(&judged, &design.control))
                         }
                     };
                     figures.hide_failures_since(&arm.name, hidden_ms);
@@ -311,8 +316,6 @@ fn signed(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
     use crate::{
         config::experiment::tests::experiment,

@@ -41,7 +41,7 @@ pub(in crate::cli) struct Check {
 impl Check {
     pub(super) fn run(self, context: &Context) -> Result<(), Failure> {
         let mut histories = histories::built_in();
-        histories.extend(histories::given(&self.history)?);
+        histories.extend(histories::given(&self.history, &mut |problem| context.warn(problem))?);
         let runtime = policies::open_for_authoring(&context.home)?;
         let stage = Stage::new(policies::load(&runtime, &self.file)?).set(self.set)?;
         let waiting = Spinner::now("asking");

@@ -22,7 +22,7 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Use {
-    /// Policies: names of bundled ones or paths of component files; several are layers, the last on top
+    /// Policies: names of built-in ones or paths of component files; several are layers, the last on top
     #[arg(value_name = "POLICY", required_unless_present = "previous", conflicts_with = "previous")]
     files: Vec<PathBuf>,
 

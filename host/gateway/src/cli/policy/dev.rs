@@ -133,10 +133,18 @@ impl Dev {
             let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;
             tokio::select! {
                 done = self.work(context, &builder, watch, desk, told) => done,
-                _ = terminate.recv() => Ok(()),
-                _ = interrupt.recv() => Ok(()),
+                _ = terminate.recv() => self.stopped(),
+                _ = interrupt.recv() => self.stopped(),
             }
         })
+    }
+
+    /// The outcome if somebody stops it: the only way to end what watches, but no answer about the one build.
+    fn stopped(&self) -> Result<(), Failure> {
+        match self.once {
+            true => Err(Failure::new("it was stopped before the build was tried").hint("run the command again")),
+            false => Ok(()),
+        }
     }
 
     /// Sets up what builds are tried on.

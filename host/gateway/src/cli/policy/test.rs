@@ -42,8 +42,7 @@ impl Test {
     pub(super) fn run(self, context: &Context) -> Result<(), Failure> {
         let files = cases::files(&self.cases)?;
         let stage = Stage::new(policies::load(&policies::open_for_authoring(&context.home)?, &self.file)?);
-        let tried =
-            files.iter().map(|file| cases::run(&stage, file, self.bless)).collect::<Result<Vec<_>, Failure>>()?;
+        let tried = cases::run(&stage, &files, self.bless)?;
         let failed = tried.iter().filter(|tried| matches!(tried.outcome, Outcome::Failed { .. })).count();
         if context.json {
             print_json(&json!({"policy": stage.policy().identity(), "failed": failed, "cases": tried}))?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Counts, Record};
+use super::{Counts, Record, count::middle};
 
 /// Experiments by name, their arms by name.
 pub type Arms = BTreeMap<String, BTreeMap<String, Arm>>;
@@ -14,7 +14,7 @@ pub type Arms = BTreeMap<String, BTreeMap<String, Arm>>;
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Arm {
     pub turns: u64,
-    /// The host's estimate of the tokens sent.
+    /// The host's estimate of the messages that each turn sent last. What else was sent is only in `tokens_in`.
     pub tokens_sent: u64,
     /// The tokens counted by the provider.
     pub tokens_in: u64,
@@ -31,10 +31,8 @@ pub struct Arm {
     pub latency_ms_p50: Option<u64>,
     pub latency_ms_p95: Option<u64>,
     /// Why the guard rail stopped it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
     /// Its decisions, if it is a shadow arm.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub shadow: Option<Shadow>,
 }
 
@@ -74,10 +72,9 @@ pub(super) fn arms(records: &[Record]) -> Arms {
     }
     for ((experiment, name), mut latencies) in latencies {
         latencies.sort_unstable();
-        let at =
-            |percent: usize| latencies.get((latencies.len() * percent / 100).min(latencies.len().saturating_sub(1)));
         if let Some(arm) = arms.get_mut(&experiment).and_then(|arms| arms.get_mut(&name)) {
-            (arm.latency_ms_p50, arm.latency_ms_p95) = (at(50).copied(), at(95).copied());
+            arm.latency_ms_p95 = latencies.get((latencies.len() * 95).div_ceil(100).saturating_sub(1)).copied();
+            arm.latency_ms_p50 = middle(&latencies).map(|ms| ms.round() as u64);
         }
     }
     arms
@@ -170,6 +167,18 @@ mod tests {
         let turn = |audience: &str, ms: u64| json!({"type": "turn.processed", "audience": audience, "latencyMs": ms});
         let arm = of_arm(&[turn("biz", 9_000), turn("", 10), turn("", 20), turn("", 30)]);
         assert_eq!((arm.turns, arm.latency_ms_p50, arm.latency_ms_p95), (4, Some(9_000), Some(9_000)));
+    }
+
+    #[test]
+    fn the_median_of_an_even_number_of_latencies_was_the_upper_one() {
+        let latencies = |all: &[u64]| {
+            let turn = |ms: &u64| json!({"type": "turn.processed", "audience": "biz", "latencyMs": ms});
+            let arm = of_arm(&all.iter().map(turn).collect::<Vec<_>>());
+            (arm.latency_ms_p50, arm.latency_ms_p95)
+        };
+        assert_eq!(latencies(&[9_000, 1_000]), (Some(5_000), Some(9_000)));
+        // 95 of 100 are at most so long.
+        assert_eq!(latencies(&(1..=100).collect::<Vec<u64>>()), (Some(51), Some(95)));
     }
 
     #[test]

@@ -154,6 +154,9 @@ fn turn(audit: &mut Audit, event: &Value) {
     audit.conversations.turns += 1;
     add(&mut audit.conversations.by_user, text(event, "actor"));
     add(&mut audit.conversations.by_audience, audience);
+    if let Some(class) = event["unanswered"].as_str() {
+        add(&mut audit.conversations.unanswered, class.to_owned());
+    }
     let injected = event["atomsInjected"].as_u64().unwrap_or(0);
     audit.mra_ask.turns += u64::from(event["hadMraAsk"] == true);
     audit.atoms.injected += injected;
@@ -282,6 +285,11 @@ fn flags(audit: &Audit, now: &Now<'_>) -> Vec<Flag> {
             "models did not accept tools and are asked for fenced directives: to try tools again, stop the gateway, \
              run `model forget` and start it",
         ),
+        (
+            audit.conversations.unanswered.values().sum(),
+            "turn got no answer from the model: see `unanswered` in the ledger and the log",
+            "turns got no answer from the model: see `unanswered` in the ledger and the log",
+        ),
         (audit.conversations.undelivered, "reply was refused by the front", "replies were refused by the front"),
         (
             audit.conversations.cut,
@@ -362,10 +370,15 @@ fn text(event: &Value, key: &str) -> String {
 }
 
 /// Returns the middle value, or the average of the two middle values.
-fn median(mut values: Vec<u64>) -> Option<f64> {
+pub(super) fn median(mut values: Vec<u64>) -> Option<f64> {
     values.sort_unstable();
-    let upper = *values.get(values.len() / 2)?;
-    let lower = values[(values.len() - 1) / 2];
+    middle(&values)
+}
+
+/// Returns the median of values that are sorted.
+pub(super) fn middle(sorted: &[u64]) -> Option<f64> {
+    let upper = *sorted.get(sorted.len() / 2)?;
+    let lower = sorted[(sorted.len() - 1) / 2];
     Some((lower as f64 + upper as f64) / 2.0)
 }
 
@@ -384,6 +397,26 @@ fn about(because: &str, helped: bool) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Regression: an outage of the model was visible nowhere but to those who asked.
+    #[test]
+    fn turns_that_the_model_did_not_answer_counted_as_answered() {
+        let turn = |class: Value| {
+            let event = json!({"type": "turn.processed", "actor": "U1", "audience": "biz", "unanswered": class});
+            Record { at: Timestamp::UNIX_EPOCH, event }
+        };
+        let records = [turn(json!("overloaded")), turn(Value::Null), turn(json!("timeout")), turn(json!("overloaded"))];
+        let now = Now { at: Timestamp::UNIX_EPOCH, atoms: &[], pending: &[], parked: 0, unwritten: 0, learnt: &[] };
+        let audit = audit(7, &records, 0, &now);
+        let unanswered = Counts::from([("overloaded".to_owned(), 2), ("timeout".to_owned(), 1)]);
+        assert_eq!((audit.conversations.turns, audit.conversations.unanswered), (4, unanswered));
+        let what = "turns got no answer from the model: see `unanswered` in the ledger and the log";
+        assert_eq!(audit.flags, [Flag { count: 3, what }]);
+    }
+
     /// A field's name as it stands in the source.
     fn snake_case(key: &str) -> String {
         let underscored =

@@ -35,13 +35,27 @@ pub enum Access {
     Tokens(Box<SlackConfig>),
 }
 
-/// Returns the findings, and how far this machine's clock is ahead of Slack's.
+/// Returns the findings, and how far this machine's clock is ahead of Slack's. The finding about the admins is one of
+/// them, except at the console, where nobody but the operator is.
 pub(super) async fn look(
     access: Part<Access>,
+    admins: Option<Finding>,
     offline: bool,
     messages: &Messages,
 ) -> (Vec<Finding>, Option<SignedDuration>) {
-    let config = match get(NAME, access, PAGE, messages).await {
+    let access = get(NAME, access, PAGE, messages).await;
+    let admins = admins.filter(|_| !matches!(access, Ok(Access::Console | Access::None)));
+    let (mut findings, ahead) = examine(access, offline, messages).await;
+    findings.extend(admins);
+    (findings, ahead)
+}
+
+async fn examine(
+    access: Result<Access, Finding>,
+    offline: bool,
+    messages: &Messages,
+) -> (Vec<Finding>, Option<SignedDuration>) {
+    let config = match access {
         Ok(Access::Tokens(config)) => config,
         Ok(Access::Console) => {
             return (vec![Finding::well(NAME, messages.doctor(DoctorRemark::SlackConsole))], None);

@@ -29,6 +29,37 @@ async fn what_the_database_has_held_up_waited_for_up_to_half_a_minute_once_it_wa
     house.settle().await;
 }
 
+/// Regression: it made the stop a failure, after which systemd started the gateway again.
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_took_longer_than_a_stop_waits_made_the_stop_fail() {
+    let house = house(SEQUENTIAL, |_, _| Play::Hang);
+    house.say("U1", "endless").await;
+    house.until(|log| log.tries.contains_key("endless")).await;
+    house.dispatcher.stop.cancel();
+    let asked = tokio::time::Instant::now();
+    house.settle().await;
+    assert!(asked.elapsed() >= DRAIN_TIME, "{:?}", asked.elapsed());
+    assert_eq!(ids(house.store.open_work().await.unwrap()).len(), 1, "it goes on at the next start");
+}
+
+/// Regression: what the model has cost was in no ledger if the gateway stopped while the next attempt was waited for.
+#[tokio::test(start_paused = true)]
+async fn what_was_spent_before_a_stop_in_a_pause_was_not_counted() {
+    let failures: [fn() -> TurnFailure; 2] = [
+        || TurnFailure::Passing { why: "Slack is down".into(), retry_after: Duration::from_secs(3_600) },
+        || TurnFailure::Elsewhere,
+    ];
+    for failure in failures {
+        let house = house(SEQUENTIAL, move |_, _| Play::Spent(7, failure()));
+        house.say("U1", "patient").await;
+        house.until(|log| log.tries.contains_key("patient")).await;
+        house.dispatcher.stop.cancel();
+        house.settle().await;
+        let log = house.turns.log();
+        assert_eq!((&*log.events, log.tries["patient"]), (&["token.usage".to_owned()][..], 1), "{:?}", failure());
+    }
+}
+
 #[tokio::test]
 async fn turns_that_are_held_up_keep_no_permit() {
     let house = house(SEQUENTIAL, |text, _| if text == "quick" { Play::Answer } else { passing("Slack is down") });

@@ -29,6 +29,30 @@ async fn what_is_taken_up_while_it_is_told_is_told_first_and_then_answered() {
     assert_eq!(house.dispatcher.swept(), 0);
 }
 
+/// Regression: the notice could replace what was shown to whoever had stopped the question meanwhile.
+#[tokio::test(start_paused = true)]
+async fn what_was_stopped_while_it_was_told_did_not_wait_for_its_notice() {
+    let house = house(SEQUENTIAL, |text, tries| match (text, tries) {
+        ("stuck", 1) => hopeless("it will not do"),
+        _ => Play::Answer,
+    });
+    let telling = house.dispatcher.telling.lock().await;
+    house.say("U1", "stuck").await;
+    house.say("U1", "next").await;
+    house.until_answered(&["next"]).await;
+    let key: SessionKey = "slack:dm:U1".parse().unwrap();
+    let parked = house.store.parked().await.unwrap()[0].inbox;
+    house.store.stop(&key, vec![parked], "U1", None, clock::now_ms()).await.unwrap();
+    house.dispatcher.look_at_once_told(&key);
+    house.say("U1", "last").await;
+    house.until_answered(&["last"]).await;
+    assert_eq!(house.answered(), ["next", "last"]);
+    drop(telling);
+    house.until_answered(&["stuck"]).await;
+    house.settle().await;
+    assert_eq!(house.dispatcher.swept(), 0);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_panic_does_not_silence_its_conversation() {
     let house = house(SEQUENTIAL, |text, _| if text == "boom" { Play::Panic } else { Play::Answer });
@@ -72,6 +96,84 @@ async fn what_cannot_pass_is_parked_and_told_and_the_next_message_is_answered() 
     assert_eq!(house.store.parked().await.unwrap(), []);
 }
 
+/// Every attempt to park something finds the disk full: no number is left for the row that this adds.
+const FULL_FOR_PARKING: &str = "CREATE TABLE last (id INTEGER PRIMARY KEY AUTOINCREMENT);
+     INSERT INTO last VALUES (9223372036854775807);
+     CREATE TRIGGER is_full BEFORE UPDATE OF parked_at ON inbox WHEN NEW.parked_at IS NOT NULL
+     BEGIN INSERT INTO last VALUES (NULL); END";
+
+/// Returns a house in which the first attempt at a message is hopeless, once that message could not be parked.
+async fn unable_to_park() -> House {
+    let house = house(SEQUENTIAL, |text, tries| match (text, tries) {
+        ("stuck", 1) => Play::Spent(7, TurnFailure::Hopeless { why: "it will not do".into() }),
+        _ => Play::Answer,
+    });
+    sql(house.home.path()).execute_batch(FULL_FOR_PARKING).unwrap();
+    house.say("U1", "stuck").await;
+    let is_refused = || house.dispatcher.told.lock().unwrap().is_some();
+    while !is_refused() {
+        assert!(!house.dispatcher.stop.is_cancelled(), "it ends: {:?}", house.dispatcher.ended.get());
+        tokio::task::yield_now().await;
+    }
+    house
+}
+
+/// Regression: it ended the gateway.
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_was_full_when_a_message_was_to_be_parked_ended_the_gateway() {
+    let house = unable_to_park().await;
+    house.say("U2", "another").await;
+    house.until_answered(&["another"]).await;
+    sql(house.home.path()).execute_batch("DROP TRIGGER is_full").unwrap();
+    house.until(|log| !log.told.is_empty()).await;
+    house.settle().await;
+    let log = house.turns.log().clone();
+    assert_eq!((&*log.told, log.tries["stuck"]), (&["stuck: it will not do".to_owned()][..], 1));
+    assert_eq!(spent_by_ledger(&house), [7], "it is counted once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_people_change_while_it_cannot_be_parked_is_tried_again() {
+    let house = unable_to_park().await;
+    house.dispatcher.interrupt(&"slack:dm:U1".parse().unwrap());
+    house.until_answered(&["stuck"]).await;
+    house.settle().await;
+    assert_eq!((house.turns.log().told.len(), spent_by_ledger(&house)), (0, vec![7]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_spent_on_what_cannot_be_parked_is_counted_by_a_stop() {
+    let house = unable_to_park().await;
+    house.dispatcher.stop.cancel();
+    house.settle().await;
+    assert_eq!(house.turns.log().events, ["token.usage"]);
+    assert_eq!(ids(house.store.open_work().await.unwrap()).len(), 1, "it goes on at the next start");
+}
+
+/// Regression: it ended the gateway.
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_was_full_when_a_damaged_message_was_to_be_parked_ended_the_gateway() {
+    let house = house(SEQUENTIAL, |_, _| Play::Answer);
+    house.store.accept(&message("U1", "spoilt"), clock::now_ms()).await.unwrap().expect("new");
+    let conn = sql(house.home.path());
+    conn.execute("UPDATE session SET key = 'slack:dm:1 2'", []).unwrap();
+    conn.execute_batch(FULL_FOR_PARKING).unwrap();
+    house.dispatcher.look(&Default::default()).await;
+    assert!(!house.dispatcher.stop.is_cancelled(), "{:?}", house.dispatcher.ended.get());
+    conn.execute_batch("DROP TRIGGER is_full").unwrap();
+    house.dispatcher.look(&Default::default()).await;
+    assert_eq!(house.store.parked().await.unwrap().len(), 1);
+}
+
+/// The tokens of each call that the ledger of a home counts.
+fn spent_by_ledger(house: &House) -> Vec<u64> {
+    let ledger = sql(house.home.path());
+    let mut lines = ledger.prepare("SELECT line FROM event ORDER BY id").unwrap();
+    let lines: Vec<String> = lines.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    let lines = lines.iter().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    lines.filter_map(|line| line["inputTokens"].as_u64()).collect()
+}
+
 /// Regression: what the model has cost was in no ledger if the message was parked, or the batch taken apart.
 #[tokio::test(start_paused = true)]
 async fn what_was_spent_on_a_parked_message_or_a_batch_taken_apart_was_not_counted() {
@@ -95,12 +197,7 @@ async fn what_was_spent_on_a_parked_message_or_a_batch_taken_apart_was_not_count
     house.dispatcher.start().await.unwrap().abort();
     house.settle().await;
     assert_eq!((house.answered(), house.turns.log().told.len()), (vec!["next".to_owned()], 1));
-    let ledger = sql(house.home.path());
-    let mut lines = ledger.prepare("SELECT line FROM event ORDER BY id").unwrap();
-    let lines: Vec<String> = lines.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
-    let lines = lines.iter().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-    let spent: Vec<u64> = lines.filter_map(|line| line["inputTokens"].as_u64()).collect();
-    assert_eq!(spent, [1, 10, 100]);
+    assert_eq!(spent_by_ledger(&house), [1, 10, 100]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -40,7 +40,6 @@ pub struct Measured {
     /// The kind of decision.
     pub decision: Decision,
     /// The number of messages of the conversation; none for a cap and a recovery.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<usize>,
     /// Decisions per second on one thread, guard included.
     pub per_second: f64,
@@ -55,7 +54,6 @@ pub struct Measured {
     /// The peak linear memory of one decision, in bytes.
     pub peak_bytes: u64,
     /// Why the policy's answer was unusable, if it was.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }
 

@@ -96,13 +96,22 @@ pub fn files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(files)
 }
 
-/// Runs a case. With `bless`, a different answer becomes the expected one, unless it is unfit for that.
+/// Runs these cases. With `bless`, a different answer becomes the expected one, unless it is unfit for that. All are
+/// asked before one is written, so nothing is if one of them is invalid.
 ///
 /// # Errors
-/// The case is invalid, or cannot be written.
-pub fn run(stage: &Stage, path: &Path, bless: bool) -> Result<Tried, Failure> {
-    let mut case = Case::read(path)?;
-    let answer = stage::quietly(|| case.ask(stage, path))?;
+/// A case is invalid, or cannot be written.
+pub fn run(stage: &Stage, files: &[PathBuf], bless: bool) -> Result<Vec<Tried>, Failure> {
+    let ask = |path: &PathBuf| -> Result<(Case, Answer), Failure> {
+        let case = Case::read(path)?;
+        let answer = stage::quietly(|| case.ask(stage, path))?;
+        Ok((case, answer))
+    };
+    let asked = files.iter().map(ask).collect::<Result<Vec<_>, _>>()?;
+    files.iter().zip(asked).map(|(path, (case, answer))| judge(path, case, answer, bless)).collect()
+}
+
+fn judge(path: &Path, mut case: Case, answer: Answer, bless: bool) -> Result<Tried, Failure> {
     let differences = answer.differences(&case.expect);
     let outcome = match answer.unfit.filter(|_| bless) {
         _ if differences.is_empty() => Outcome::Passed,

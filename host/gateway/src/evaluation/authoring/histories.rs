@@ -7,11 +7,20 @@ use std::{
     sync::Arc,
 };
 
-use pmk_core::{Transcript, testing};
-use pmk_system::error::{Failure, OrHint};
+use pmk_core::{Transcript, structure, testing};
+use pmk_search::MemoryArchive;
+use pmk_system::error::Failure;
 
 use self::writer::Writer;
 use super::recorded::Recorded;
+use crate::{
+    evaluation::compare::{
+        histories::{self as recorded, Conversation, LeftOut, Met, Source},
+        recording::Recording,
+    },
+    store::transfer::full,
+};
+
 /// A conversation with its name.
 #[derive(Clone, Debug)]
 pub struct Named {
@@ -60,41 +69,70 @@ pub fn long_with_archive(messages: usize, archived: usize) -> Transcript {
     Writer::new(13).turns((archived + messages) / 2).asks_when_gone(archived)
 }
 
-/// Reads the conversations of these files and of the `*.json` and `*.jsonl` files in these folders.
+/// Reads the conversations of these files, and those that `compare` finds in these folders and full exports. `warn` is
+/// told which of a folder or an export cannot be read.
 ///
 /// # Errors
-/// One of them cannot be read, is not a history, or contains nothing to decide about.
-pub fn given(paths: &[PathBuf]) -> Result<Vec<Named>, Failure> {
+/// A file cannot be read, is not a history, or contains nothing to decide about; or nothing of a folder can be read.
+pub fn given(paths: &[PathBuf], warn: &mut dyn FnMut(&str)) -> Result<Vec<Named>, Failure> {
     let mut found = Vec::new();
+    let mut met = Met::default();
     for path in paths {
-        let files = if path.is_dir() { histories_in(path)? } else { vec![path.clone()] };
-        for file in files {
-            let recorded = Recorded::read(&file)?;
-            if recorded.transcript.is_empty() {
-                return Err(Failure::new(format!("the history `{}` contains no user message", file.display()))
-                    .hint("use a history with at least one message of role `user`"));
+        if !path.is_dir() && !full::is_full(path) {
+            found.push(of_file(path)?);
+            continue;
+        }
+        let (mut is_empty, mut of_path) = (true, Vec::new());
+        let (files, unread) = recorded::find(path, None)?;
+        unread.iter().for_each(|problem| warn(&problem.to_string()));
+        let sources = files.into_iter().map(Source::from).collect();
+        for (position, conversation) in recorded::each_once(sources, &mut met) {
+            match conversation {
+                Ok(Conversation::File(file)) => match of_file(&file.path) {
+                    Ok(named) => of_path.push((position, named)),
+                    Err(failure) => warn(failure.message()),
+                },
+                Ok(conversation) => match conversation.open() {
+                    Ok((names, recording)) => {
+                        of_path.extend(of_recording(names, recording).map(|named| (position, named)));
+                    }
+                    Err(problem) => warn(&problem.to_string()),
+                },
+                Err(left) => {
+                    // What another path has is found, too.
+                    is_empty &= !matches!(*left, LeftOut::Again { .. });
+                    warn(&left.to_string());
+                }
             }
-            found.push(Named { name: file.display().to_string(), transcript: recorded.transcript });
+        }
+        of_path.sort_by_key(|(position, _)| *position);
+        is_empty &= of_path.is_empty();
+        found.extend(of_path.into_iter().map(|(_, named)| named));
+        if is_empty {
+            return Err(Failure::new(format!("there are no histories in `{}`", path.display()))
+                .hint("only `.json`, `.jsonl`, `.ndjson` and full exports are read, also in its subfolders"));
         }
     }
     Ok(found)
 }
 
-fn histories_in(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let unreadable = |error: std::io::Error| format!("cannot read the folder `{}`: {error}", folder.display());
-    let mut files = Vec::new();
-    for entry in folder.read_dir().map_err(unreadable).or_hint("specify a folder that you can read")? {
-        let path = entry.map_err(unreadable).or_hint("specify a folder that you can read")?.path();
-        if path.extension().is_some_and(|extension| extension == "json" || extension == "jsonl") {
-            files.push(path);
-        }
+fn of_file(file: &Path) -> Result<Named, Failure> {
+    let recorded = Recorded::read(file)?;
+    if recorded.transcript.is_empty() {
+        return Err(Failure::new(format!("the history `{}` contains no user message", file.display()))
+            .hint("use a history with at least one message of role `user`"));
     }
-    if files.is_empty() {
-        return Err(Failure::new(format!("there are no histories in `{}`", folder.display()))
-            .hint("histories are `*.json` or `*.jsonl`"));
-    }
-    files.sort();
-    Ok(files)
+    Ok(Named { name: file.display().to_string(), transcript: recorded.transcript })
+}
+
+/// Returns a conversation of an export, unless it has no message.
+fn of_recording(names: Vec<String>, recording: Recording) -> Option<Named> {
+    let Recording { entries, dropped_turns, .. } = recording;
+    let current = structure::unanswered(&entries).unwrap_or(entries.len());
+    let archive = Arc::new(MemoryArchive::of(&entries[..current]));
+    let transcript = Transcript::new(entries, current, "").with_dropped_turns(dropped_turns).with_archive(archive);
+    let name = names.into_iter().next()?;
+    (!transcript.is_empty()).then(|| Named { name, transcript: Arc::new(transcript) })
 }
 
 #[cfg(test)]

@@ -77,8 +77,8 @@ impl Stage {
     }
 }
 
-/// Runs code without logging. It deliberately asks a policy for more than it may be able to do, and the log would
-/// clutter the report.
-pub(super) fn quietly<T>(ask: impl FnOnce() -> T) -> T {
+/// Runs code without logging. It deliberately asks a policy for more than it may be able to do, or replays what no
+/// operator has to act on, and the log would clutter the report.
+pub(in crate::evaluation) fn quietly<T>(ask: impl FnOnce() -> T) -> T {
     tracing::subscriber::with_default(NoSubscriber::default(), ask)
 }

@@ -8,19 +8,20 @@ use pmk_models::Tool;
 use super::{given::Given, recording::Recording};
 use crate::{
     preambles::Preamble,
-    store::{Digest, Receipt, Reference, Replayable},
+    store::{Digest, FirstRequest, Replayable},
 };
 
 /// Creates the recording of a stored conversation.
 pub(super) fn recording(kept: Replayable) -> Recording {
-    let Replayable { dump, receipts, texts, has_parked } = kept;
-    let mut recording = Recording { has_parked, ..Recording::of_dump(dump) };
+    let Replayable { dump, requests, texts, has_parked } = kept;
+    let mut recording = Recording::of_dump(dump);
+    recording.has_parked = has_parked;
     let mut given: Vec<Option<Given>> = recording.turns.iter().map(|_| None).collect();
-    for receipt in &receipts {
-        let turn =
-            new_message(receipt).and_then(|id| recording.find(&id.to_string())).map(|index| recording.turn_of(index));
+    for request in &requests {
+        let new_message = request.last.and_then(|id| recording.find(&id.to_string()));
+        let turn = new_message.map(|index| recording.turn_of(index));
         if let Some(place) = turn.and_then(|turn| given.get_mut(turn)) {
-            *place = read(receipt, &texts);
+            *place = read(request, &texts);
         }
     }
     let without = given.iter().filter(|given| given.is_none()).count();
@@ -42,26 +43,15 @@ pub(super) fn recording(kept: Replayable) -> Recording {
     recording
 }
 
-/// Returns the last message in the window of a turn's first request.
-fn new_message(receipt: &Receipt) -> Option<i64> {
-    match receipt.before.messages.last()? {
-        Reference::Whole(id) | Reference::Reduced(id, _) => Some(*id),
-        _ => None,
-    }
-}
-
 /// Returns `None` if a text is missing or cannot be read.
-fn read(receipt: &Receipt, texts: &BTreeMap<Digest, String>) -> Option<Given> {
+fn read(request: &FirstRequest, texts: &BTreeMap<Digest, String>) -> Option<Given> {
     let text = |digest: &Digest| texts.get(digest).map(String::as_str);
-    let tools: Vec<Tool> = serde_json::from_str(text(&receipt.tools)?).ok()?;
-    let preamble = Preamble { as_text: receipt.as_text, ..Preamble::new(text(&receipt.system)?, tools) };
-    let blocks = receipt.before.messages.iter().filter_map(|reference| match reference {
-        Reference::Text { text: digest } => text(digest).and_then(|json| serde_json::from_str::<Message>(json).ok()),
-        _ => None,
-    });
+    let tools: Vec<Tool> = serde_json::from_str(text(&request.tools)?).ok()?;
+    let preamble = Preamble { as_text: request.as_text, ..Preamble::new(text(&request.system)?, tools) };
+    let blocks = request.blocks.iter().filter_map(|digest| serde_json::from_str::<Message>(text(digest)?).ok());
     // The replay writes its own marker and recalls.
     let shown = blocks.filter(|block| !matches!(block.origin, Origin::Marker | Origin::Recall)).collect();
-    let (window, limit) = (receipt.budget.window, receipt.budget.limit);
+    let (window, limit) = (request.budget.window, request.budget.limit);
     Some(Given { preamble: Arc::new(preamble), window, limit, shown, is_own: true })
 }
 

@@ -10,7 +10,10 @@ use pmk_system::files;
 use serde_json::Value;
 use thiserror::Error;
 
-use super::recording::{Recording, id};
+use super::{
+    histories::short_names,
+    recording::{Recording, id},
+};
 
 /// The category of a question without one.
 const NO_CATEGORY: &str = "-";
@@ -47,6 +50,8 @@ pub enum QuestionsError {
     Empty { path: String },
     #[error("the questions `{path}`: question {number} has no `{field}`")]
     Missing { path: String, number: usize, field: &'static str },
+    #[error("the questions `{path}`: `evidence` of question {number} is not a list of message ids")]
+    NoIds { path: String, number: usize },
 }
 
 impl Questions {
@@ -79,10 +84,11 @@ impl Questions {
                 let missing = || QuestionsError::Missing { path: path.to_owned(), number, field };
                 value.get(field).and_then(id).ok_or_else(missing)
             };
+            let no_ids = || QuestionsError::NoIds { path: path.to_owned(), number };
             let evidence = match value.get("evidence") {
-                Some(Value::Array(ids)) => ids.iter().filter_map(id).collect(),
-                Some(one) => id(one).into_iter().collect(),
-                None => vec![],
+                Some(Value::Array(ids)) => ids.iter().map(id).collect::<Option<Vec<_>>>().ok_or_else(no_ids)?,
+                None | Some(Value::Null) => vec![],
+                Some(one) => vec![id(one).ok_or_else(no_ids)?],
             };
             let question = Question {
                 id: value.get("id").and_then(id).unwrap_or_else(|| number.to_string()),
@@ -113,10 +119,17 @@ impl Questions {
     pub fn astray(&self, replayed: &BTreeSet<String>) -> Vec<String> {
         let mut problems = Vec::new();
         for (conversation, questions) in self.by_conversation.iter().filter(|(name, _)| !replayed.contains(*name)) {
+            // A short name that several files have is none of theirs.
+            let longer = replayed.iter().find(|name| short_names(name).contains(conversation));
             for Question { id, .. } in questions {
-                problems.push(format!(
-                    "question `{id}`: conversation `{conversation}` is not among those replayed; skipping the question"
-                ));
+                problems.push(match longer {
+                    Some(longer) => format!(
+                        "question `{id}`: `{conversation}` names several conversations, such as `{longer}`; skipping the question"
+                    ),
+                    None => format!(
+                        "question `{id}`: conversation `{conversation}` is not among those replayed; skipping the question"
+                    ),
+                });
             }
         }
         problems
@@ -239,6 +252,12 @@ mod tests {
         }
         let error = Questions::parse("f", "[{\"conversation\":\"c\"}]").expect_err("no question").to_string();
         assert_eq!(error, "the questions `f`: question 1 has no `question`");
+        // Regression: what was no id was passed over, and the question counted as one without evidence.
+        for evidence in [json!([{"id": "x"}]), json!({"id": "x"}), json!(["x", null])] {
+            let line = json!({"conversation": "c", "question": "q", "evidence": evidence}).to_string();
+            let error = Questions::parse("f", &line).expect_err("no ids").to_string();
+            assert_eq!(error, "the questions `f`: `evidence` of question 1 is not a list of message ids");
+        }
     }
 
     /// Regression: such a question counted as a miss of every policy, and nothing said why.

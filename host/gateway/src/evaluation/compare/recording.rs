@@ -1,6 +1,6 @@
 //! A recorded conversation, ready to be replayed.
 
-use std::{io::BufReader, ops::Range, path::Path};
+use std::{collections::HashMap, io::BufReader, ops::Range, path::Path};
 
 use pmk_core::{
     Entry, HistoryBuilder, Message, Origin, SessionKey,
@@ -33,8 +33,6 @@ pub struct Recording {
     pub system_tokens: u64,
     /// The messages, numbered from 1.
     pub entries: Vec<Entry>,
-    /// The ids by which questions refer to each message.
-    pub ids: Vec<Vec<String>>,
     /// The turns, each with all its messages.
     pub turns: Vec<Range<usize>>,
     /// Turns that were dropped before the recording begins.
@@ -45,6 +43,8 @@ pub struct Recording {
     pub has_parked: bool,
     /// The inputs of each turn, from the receipts; empty if there are none.
     pub(crate) given: Vec<Given>,
+    /// The message that each id refers to.
+    indexes: HashMap<String, usize>,
 }
 
 impl Recording {
@@ -121,9 +121,12 @@ impl Recording {
                 // Shown in one request only, by the policy of that time.
                 Origin::Retrieval | Origin::Recall => {}
                 _ => {
-                    let id = recording.entries.len() as i64 + 1;
-                    recording.entries.push(Entry::new(id, message));
-                    recording.ids.push(std::mem::take(&mut names[index]));
+                    let place = recording.entries.len();
+                    recording.entries.push(Entry::new(place as i64 + 1, message));
+                    for name in std::mem::take(&mut names[index]) {
+                        // Of several messages of one id, the first.
+                        recording.indexes.entry(name).or_insert(place);
+                    }
                 }
             }
         }
@@ -140,7 +143,7 @@ impl Recording {
 
     /// Returns the message that questions refer to by this id.
     pub fn find(&self, id: &str) -> Option<usize> {
-        self.ids.iter().position(|ids| ids.iter().any(|other| other == id))
+        self.indexes.get(id).copied()
     }
 
     /// Returns the turn that a message belongs to.
@@ -233,9 +236,10 @@ mod tests {
         let lines = "{\"role\":\"user\",\"content\":\"a\",\"dia_id\":\"D1:1\"}\n\n{\"role\":\"assistant\",\"content\":\"b\"}\n\
                      {\"role\":\"user\",\"content\":\"c\",\"ids\":[\"x\",7]}\nnot json\n";
         let recording = read("c.jsonl", lines);
-        assert_eq!(recording.ids, [vec!["D1:1"], vec!["2"], vec!["x", "7"]]);
+        let found = ["D1:1", "2", "x", "7", "D1:2"].map(|id| recording.find(id));
+        assert_eq!(found, [Some(0), Some(1), Some(2), Some(2), None]);
         assert_eq!(recording.turns, [0..2, 2..3]);
-        assert_eq!((recording.find("7"), recording.turn_of(1), recording.turn_of(2)), (Some(2), 0, 1));
+        assert_eq!((recording.turn_of(1), recording.turn_of(2)), (0, 1));
         assert_eq!(recording.repairs.len(), 1, "{:?}", recording.repairs);
     }
 

@@ -193,9 +193,11 @@ impl<'a> Replay<'a> {
         // A turn that was given up leaves nothing in the window.
         let is_given_up = given.is_some_and(|given| given.is_own) && rest.is_empty();
         let step = self.step(&exchange, answered, refused);
+        let draft = exchange.tally.draft;
         self.live = exchange.window.into_live(answered && !is_given_up);
         entries.iter().for_each(|entry| self.archive.record(entry.clone()));
         let mut seen = self.world.seen();
+        seen.drafted(&draft);
         seen.tally.turns += 1;
         seen.tally.unanswered += u64::from(!answered);
         step

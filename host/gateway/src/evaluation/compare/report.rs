@@ -246,9 +246,7 @@ impl Report {
         document["drops"] = drops.iter().map(drop).collect();
         document["rungs"] = rungs(outcome);
         document["questions"] = questions(&outcome.score);
-        if let Some(price) = self.subject.price {
-            document["dollars"] = json!(price.of(&outcome.tally));
-        }
+        document["dollars"] = json!(self.subject.price.map(|price| price.of(&outcome.tally)));
         document
     }
 

@@ -6,7 +6,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError,
-        mpsc::{Receiver, SendError, SyncSender, sync_channel},
+        mpsc::{Receiver, SyncSender, sync_channel},
     },
     thread,
     time::Duration,
@@ -17,13 +17,13 @@ use thiserror::Error;
 
 use super::{
     faults::Faults,
-    histories::{self, Conversation, Source},
+    histories::{self, Conversation, LeftOut, Met, Position, Source},
     metrics::{ArmOutcome, Totals},
     questions::{self, Questions, Score},
     recording::Recording,
     replay::{Arm, Replay, Setup},
 };
-use crate::store::transfer::TransferError;
+use crate::{evaluation::authoring::stage::quietly, store::transfer::TransferError};
 
 /// What is replayed, and how.
 pub struct Comparison<'a> {
@@ -37,8 +37,8 @@ pub struct Comparison<'a> {
 /// A replayed conversation.
 #[derive(Clone, Debug)]
 pub struct Replayed {
-    /// Its position among all.
-    pub number: usize,
+    /// Its place among all.
+    pub position: Position,
     pub name: String,
     pub turns: usize,
     /// One for each policy.
@@ -89,8 +89,8 @@ pub trait Watch: Sync {
     fn more(&self);
 }
 
-/// A conversation and its position among all.
-type Job = (usize, Conversation);
+/// A conversation and its place among all.
+type Job = (Position, Conversation);
 
 /// The queue that the workers take conversations from. Only the workers own it: when the last of them is gone, sending
 /// fails instead of blocking forever.
@@ -107,13 +107,12 @@ impl Comparison<'_> {
         let (parts, unread) = thread::scope(|scope| {
             let start = |_| {
                 let waiting = Arc::clone(&waiting);
-                scope.spawn(move || self.work(&waiting, watch))
+                scope.spawn(move || quietly(|| self.work(&waiting, watch)))
             };
             let workers: Vec<_> = (0..self.jobs).map(start).collect();
             drop(waiting);
             let mut unread = Part::default();
-            // This fails only if no worker is left, and the cause is known once they are joined.
-            let _ = hand_out(found, &jobs, &mut unread, watch);
+            hand_out(found, &jobs, &mut unread, watch);
             drop(jobs);
             // All workers are joined, because the scope panics for a panicked one that is not.
             let parts: Vec<_> = workers.into_iter().map(thread::ScopedJoinHandle::join).collect();
@@ -136,7 +135,7 @@ impl Comparison<'_> {
             }
         }
         // Sorted by file, independently of which finished first.
-        results.conversations.sort_by_key(|replayed| replayed.number);
+        results.conversations.sort_by_key(|replayed| replayed.position);
         problems.sort();
         results.problems = problems.into_iter().map(|(_, problem)| problem).collect();
         results.problems.extend(self.questions.map(|questions| questions.astray(&replayed)).unwrap_or_default());
@@ -148,26 +147,26 @@ impl Comparison<'_> {
         loop {
             // Another worker's panic cannot leave a job half taken.
             let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            let Ok((number, conversation)) = next else { return part };
+            let Ok((position, conversation)) = next else { return part };
             match conversation.open() {
                 Ok((names, recording)) if recording.turns.is_empty() => {
-                    part.leave_out(number, format!("`{}`: {}", names[0], refusal(&recording)));
+                    part.leave_out(position, format!("`{}`: {}", names[0], refusal(&recording)));
                 }
-                Ok((names, recording)) => self.replay(&mut part, number, names, &recording),
-                Err(error) => part.leave_out(number, error.to_string()),
+                Ok((names, recording)) => self.replay(&mut part, position, names, &recording),
+                Err(error) => part.leave_out(position, error.to_string()),
             }
             watch.done();
         }
     }
 
-    fn replay(&self, part: &mut Part, number: usize, names: Vec<String>, recording: &Recording) {
+    fn replay(&self, part: &mut Part, position: Position, names: Vec<String>, recording: &Recording) {
         let about = self.questions.map(|questions| questions.about(&names)).unwrap_or_default();
         let (placed, problems) = questions::place(about, recording);
         part.asked += placed.len() as u64;
         part.names.extend(names.iter().cloned());
         let name = names.into_iter().next().unwrap_or_default();
         let told = recording.repairs.iter().cloned().chain(problems);
-        part.problems.extend(told.map(|problem| (number, format!("`{name}`: {problem}"))));
+        part.problems.extend(told.map(|problem| (position, format!("`{name}`: {problem}"))));
         let mut drops = Vec::with_capacity(self.arms.len());
         let mut faults = Vec::with_capacity(self.arms.len());
         let outcomes = self.arms.iter().zip(&mut part.totals).map(|(arm, totals)| {
@@ -193,7 +192,7 @@ impl Comparison<'_> {
             ArmOutcome { tally: seen.tally, score }
         });
         let outcomes = outcomes.collect();
-        part.conversations.push(Replayed { number, name, turns: recording.turns.len(), outcomes, drops, faults });
+        part.conversations.push(Replayed { position, name, turns: recording.turns.len(), outcomes, drops, faults });
     }
 }
 
@@ -208,43 +207,26 @@ fn refusal(recording: &Recording) -> &'static str {
     }
 }
 
-/// Sends every conversation to the workers, and records those that cannot be read.
-///
-/// # Errors
-/// There are no workers left.
-fn hand_out(
-    found: Vec<Source>,
-    jobs: &SyncSender<Job>,
-    unread: &mut Part,
-    watch: &dyn Watch,
-) -> Result<(), SendError<Job>> {
-    let mut number = 0;
-    for source in found {
-        for (at, conversation) in histories::of_source(source).enumerate() {
-            if at > 0 {
-                watch.more();
-            }
-            match conversation {
-                Ok(conversation) => jobs.send((number, conversation))?,
-                Err(left) => {
-                    let (key, error) = *left;
-                    let (problem, hint, leaves_out) = (error.to_string(), error.hint(), key.is_some());
-                    let cut_off = match error {
-                        TransferError::EndsEarly { path, .. } => Some(CutOff { path, leaves_out, hint }),
-                        _ => None,
-                    };
-                    match cut_off {
-                        Some(CutOff { leaves_out: false, .. }) => unread.problems.push((number, problem)),
-                        _ => unread.leave_out(number, problem),
-                    }
-                    unread.cut_off.extend(cut_off);
-                    watch.done();
+/// Sends every conversation to the workers, and records those that cannot be read. Ends early if no worker is left; the
+/// cause is known once they are joined.
+fn hand_out(found: Vec<Source>, jobs: &SyncSender<Job>, unread: &mut Part, watch: &dyn Watch) {
+    let mut met = Met::default();
+    for (position, conversation) in histories::each_once(found, &mut met) {
+        if position.1 > 0 {
+            watch.more();
+        }
+        match conversation {
+            Ok(conversation) => {
+                if jobs.send((position, conversation)).is_err() {
+                    return;
                 }
             }
-            number += 1;
+            Err(left) => {
+                unread.take_in(position, *left);
+                watch.done();
+            }
         }
     }
-    Ok(())
 }
 
 /// The results of one worker, or what could not be handed out.
@@ -253,7 +235,7 @@ struct Part {
     conversations: Vec<Replayed>,
     totals: Vec<Totals>,
     asked: u64,
-    problems: Vec<(usize, String)>,
+    problems: Vec<(Position, String)>,
     left_out: usize,
     cut_off: Vec<CutOff>,
     /// The names by which questions may know what was replayed.
@@ -261,8 +243,28 @@ struct Part {
 }
 
 impl Part {
-    fn leave_out(&mut self, number: usize, problem: String) {
-        self.problems.push((number, problem));
+    /// Records what is not handed out.
+    fn take_in(&mut self, position: Position, left: LeftOut) {
+        let problem = left.to_string();
+        match left {
+            // It is replayed from another file.
+            LeftOut::Again { .. } => self.problems.push((position, problem)),
+            LeftOut::Unread { key, error } => {
+                let (hint, leaves_out) = (error.hint(), key.is_some());
+                if let TransferError::EndsEarly { path, .. } = error {
+                    self.cut_off.push(CutOff { path, leaves_out, hint });
+                    if !leaves_out {
+                        self.problems.push((position, problem));
+                        return;
+                    }
+                }
+                self.leave_out(position, problem);
+            }
+        }
+    }
+
+    fn leave_out(&mut self, position: Position, problem: String) {
+        self.problems.push((position, problem));
         self.left_out += 1;
     }
 }
@@ -361,7 +363,7 @@ mod tests {
     }
 
     fn of_file(path: PathBuf) -> Results {
-        let found = Source::File(HistoryFile { name: "all.jsonl".into(), path, key: None });
+        let found = Source::File(HistoryFile { name: "all.jsonl".into(), short: vec![], path, key: None });
         let comparison = Comparison { arms: &[], setup: &setup(), questions: None, jobs: 1 };
         comparison.run(vec![found], &LooksAway).expect("results")
     }
@@ -383,7 +385,8 @@ mod tests {
         thread::spawn(move || {
             let comparison = Comparison { arms: &[], setup: &setup(), questions: None, jobs: 2 };
             let found = |n| {
-                Source::File(HistoryFile { name: format!("{n}"), path: format!("/nowhere/{n}.json").into(), key: None })
+                let (name, path) = (format!("{n}"), format!("/nowhere/{n}.json").into());
+                Source::File(HistoryFile { name, short: vec![], path, key: None })
             };
             // More than the workers take before they are gone, and more than the queue holds.
             ended.send(comparison.run((0..100).map(found).collect(), &Panics).map(drop))

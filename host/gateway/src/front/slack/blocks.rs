@@ -34,7 +34,8 @@ pub(super) fn blocks(rendered: &str, buttons: &[Button]) -> Vec<SlackBlock> {
 }
 
 fn section(text: String) -> SlackBlock {
-    let text = SlackBlockText::MarkDown(SlackBlockMarkDownText::new(text));
+    // As everywhere, Slack makes no links and mentions of its own in it.
+    let text = SlackBlockText::MarkDown(SlackBlockMarkDownText::new(text).with_verbatim(true));
     // Without this, Slack folds a long section.
     SlackSectionBlock::new().with_text(text).with_expand(true).into()
 }
@@ -115,11 +116,12 @@ mod tests {
         serde_json::to_value(blocks(text, buttons)).expect("blocks")
     }
 
+    /// Regression: in the text above buttons, Slack made links and mentions of its own.
     #[test]
     fn the_text_is_among_the_blocks_and_every_button_says_what_it_is() {
         let words = [button(Choice::Yes, "Approve"), button(Choice::No, "Reject")];
         let shown = shown("*Is it so?*", &words);
-        let text = json!({"type": "mrkdwn", "text": "*Is it so?*"});
+        let text = json!({"type": "mrkdwn", "text": "*Is it so?*", "verbatim": true});
         assert_eq!(shown[0], json!({"type": "section", "text": text, "expand": true}));
         let button = |name: &str, label: &str| {
             json!({"type": "button", "action_id": format!("pmk_word_{name}"), "value": name,

@@ -171,9 +171,16 @@ impl Connectivity {
         }
     }
 
-    /// Notes that the bot was deaf for so long before this run, of which nothing was reported.
+    /// Notes that the bot was as good as deaf for so long until now, of which nothing was reported.
     pub(super) fn was_deaf(&self, ago: Duration) {
-        self.state().gaps.began_before(ago, Instant::now());
+        let mut state = self.state();
+        let now = Instant::now();
+        state.gaps.begins(now.checked_sub(ago).unwrap_or(now));
+        if state.open > 0 {
+            let lost = state.gaps.ends(now);
+            state.may_have_missed(lost);
+        }
+        drop(state);
         self.changed.notify_one();
     }
 

@@ -26,7 +26,13 @@ impl DryRun {
         tracing::info!("{}", line(method, &request));
         // An edited message keeps its id; a new message gets one.
         let ts = request["ts"].as_str().map_or_else(|| made_up_ts(number), str::to_owned);
-        let answer = json!({"ok": true, "channel": request["channel"], "ts": ts, "files": []});
+        // A direct message is opened with a person; what is sent there names them.
+        let channel = match request["users"].as_str() {
+            Some(person) => json!({"id": person}),
+            None => request["channel"].clone(),
+        };
+        let message = json!({"metadata": request["metadata"]});
+        let answer = json!({"ok": true, "channel": channel, "ts": ts, "message": message, "files": []});
         serde_json::from_value(answer).map_err(|_| Cause::Unreadable)
     }
 }
@@ -75,5 +81,18 @@ mod tests {
         let update = json!({"channel": "C1", "ts": "1.000001", "text": "x"});
         assert_eq!(dry_run.answer::<_, Posted>("chat.update", &update).expect("an answer").ts, "1.000001");
         assert_eq!(dry_run.calls.load(Ordering::Relaxed), 3);
+    }
+
+    /// Regression: a turn that wrote to somebody in a direct message never ended, as its channel was not understood; and
+    /// after one stream, Slack was taken for not keeping the metadata of any.
+    #[test]
+    fn the_channel_of_a_direct_message_and_the_metadata_of_a_stream_were_missing() {
+        let answer =
+            |method: &str, request: Value| DryRun::default().answer::<_, Value>(method, &request).expect("an answer");
+        assert_eq!(answer("conversations.open", json!({"users": "U1"}))["channel"]["id"], "U1");
+        let metadata = json!({"event_type": "pmk_host_part", "event_payload": {"part": "0"}});
+        let stop = json!({"channel": "C1", "ts": "1.000001", "metadata": metadata});
+        let stopped = answer("chat.stopStream", stop);
+        assert_eq!((&stopped["message"]["metadata"], &stopped["channel"]), (&metadata, &json!("C1")));
     }
 }

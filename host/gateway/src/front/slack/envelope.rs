@@ -196,29 +196,29 @@ impl InboundContext<'_> {
         match self.known(taken, tell) {
             Some(Some(Accepted::New)) => {
                 tracing::debug!(event, "stored");
+                self.stored();
                 self.hearing.came(again, sent_s);
             }
             Some(Some(Accepted::Duplicate)) => tracing::debug!(event, "was stored before"),
             // Messages among people are not even logged.
             Some(None) => {}
-            None => return false,
+            None => {
+                self.unstored.message_failed();
+                return false;
+            }
         }
         true
     }
 
     /// Returns the result of storing something; `None` if that failed, which is logged if it is new.
     fn known<T>(self, stored: Result<T, Failure>, tell: impl FnOnce(&str)) -> Option<T> {
-        match stored {
-            Ok(stored) => {
-                if let Some(since) = self.unstored.stored() {
-                    self.intake.notice(Notice::MayHaveMissed { since });
-                }
-                Some(stored)
-            }
-            Err(error) => {
-                self.unstored.failed(&error, tell);
-                None
-            }
+        stored.inspect_err(|error| self.unstored.failed(error, tell)).ok()
+    }
+
+    /// Notes that a message was stored.
+    fn stored(self) {
+        if let Some(since) = self.unstored.stored() {
+            self.intake.notice(Notice::MayHaveMissed { since });
         }
     }
 
@@ -226,7 +226,10 @@ impl InboundContext<'_> {
     /// failed.
     pub(super) async fn obey(self, envelope: String, message: Box<Inbound>) -> Option<String> {
         let tell = |error: &str| tracing::error!(error, "cannot store a slash command; Slack tells the person");
-        self.known(self.intake.accept(*message).await, tell).map(|_| acknowledgement(&envelope))
+        if self.known(self.intake.accept(*message).await, tell)? == Accepted::New {
+            self.stored();
+        }
+        Some(acknowledgement(&envelope))
     }
 
     /// Takes in the press of a button.

@@ -27,13 +27,6 @@ impl Gaps {
         Gaps { given_up, from: Some(now), until: None, is_told: false }
     }
 
-    /// Notes that it was deaf for so long before this run, of which nothing was reported.
-    pub(super) fn began_before(&mut self, ago: Duration, now: Instant) {
-        if let Some(from) = &mut self.from {
-            *from = now.checked_sub(ago).map_or(*from, |before| before.min(*from));
-        }
-    }
-
     /// Returns how long ago the silence that goes on began, or would go on if the bot became deaf now; or the first of
     /// those that count together with it.
     pub(super) fn goes_on_for(&self, now: Instant) -> Option<Duration> {

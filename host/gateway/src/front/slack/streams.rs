@@ -134,12 +134,8 @@ struct Ear {
 
 impl Listener for Ear {
     fn hear(&self, text: &str) {
-        let settled = settled(text);
-        self.text.send_if_modified(|heard| {
-            let is_news = heard != settled;
-            settled.clone_into(heard);
-            is_news
-        });
+        // What of it can be shown is looked for once for each piece, not for each chunk that is received.
+        self.text.send_modify(|heard| text.clone_into(heard));
     }
 }
 
@@ -234,6 +230,10 @@ impl Streams {
         let Delivery { event_id, speech, .. } = part;
         let text = speech.text.as_str();
         let here = |ts: String| MessageRef::new(&part.reply_to.channel, ts);
+        // It goes to a person, because its conversation does not take it. The stream is removed at the end of the turn.
+        if self.channel_of(event_id).is_some_and(|channel| channel != part.reply_to.channel) {
+            return Ok(None);
+        }
         let left = self.state().left.get(*event_id).cloned();
         if let Some(Left { message, .. }) = left {
             let message = here(message.ts);
@@ -314,6 +314,13 @@ impl Streams {
     pub(super) fn know_of(&self, event_id: &str) -> bool {
         let state = self.state();
         state.open.contains_key(event_id) || state.left.contains_key(event_id)
+    }
+
+    /// Returns the channel of what was streamed for this event.
+    fn channel_of(&self, event_id: &str) -> Option<String> {
+        let state = self.state();
+        let left = state.left.get(event_id).map(|left| &left.message.channel);
+        left.or_else(|| state.open.get(event_id).map(|open| &open.place.channel)).cloned()
     }
 
     /// Returns the question to which this message is a streamed answer.
@@ -405,7 +412,7 @@ impl Growing {
             if heard.has_changed().is_err() || !self.statuses.are_shown(&self.event_id) {
                 return shown;
             }
-            let text = heard.borrow_and_update().clone();
+            let text = settled(&heard.borrow_and_update()).to_owned();
             // A link that looks like another one is written in another way once the answer is complete.
             if !markdown::is_honest(&text) {
                 continue;
@@ -434,6 +441,12 @@ impl Growing {
                     }
                     shown.ts = started.or(shown.ts);
                     shown.text = text;
+                }
+                // The next piece has the text of this one, too.
+                Err(failure) if failure.was_put_off() => {
+                    if shown.ts.is_none() {
+                        shown._place = None;
+                    }
                 }
                 Err(failure) => {
                     tracing::debug!(%failure, "an answer is no longer streamed");

@@ -1,6 +1,7 @@
 # What commands answer with, in English.
 
 commands = Commands:
+help-more = Without `/pmk`: `stop` (or ⏹ on the question) stops an answer, 🔁 on it asks again, and `verbose off`, `progress`, `summary` or `full` says how much of tool calls is shown here.
 usage = Usage:
 unknown-command = :grey_question: There is no command { $word }; `/pmk help` lists all commands
 unknown-admin-command = :grey_question: Unknown admin subcommand { $word }; `/pmk admin help` lists them
@@ -10,7 +11,7 @@ argument-no-person = :grey_question: I do not know { $word }: pick a person afte
 argument-no-channel = :grey_question: I do not know the channel { $word }: pick one after `#`, or give an ID like `C…`
 argument-not-of = :grey_question: { $word } does not match { $wanted }
 only-in-dm = :no_entry_sign: `/pmk admin` works only in a direct message (DM); nothing was done
-only-admins = :no_entry_sign: For admins only; nothing was done
+only-admins = :no_entry_sign: For admins only; nothing was done. An admin can add you with `/pmk admin admins add`; the first one is added on the host, by the member ID, as in `pmk-host admin add U012AB3CD`
 only-people = :no_entry_sign: `/pmk admin` works only if a person types it, and this message came from an app; nothing was done
 
 about-help = show this help

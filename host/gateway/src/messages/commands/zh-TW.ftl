@@ -1,6 +1,7 @@
 # What commands answer with, in Traditional Chinese.
 
 commands = 可用的指令：
+help-more = 不用 `/pmk`：`停`（或在問題上按 ⏹）停止回答，按 🔁 再問一次，`verbose off`、`progress`、`summary`、`full` 決定這裡顯示多少工具呼叫。
 usage = 用法：
 unknown-command = :grey_question: 未知的指令 { $word }，`/pmk help` 會列出全部
 unknown-admin-command = :grey_question: 未知的 admin 子指令 { $word }，`/pmk admin help` 會列出全部
@@ -10,7 +11,7 @@ argument-no-person = :grey_question: 認不出 { $word } 是誰，請在 `@` 後
 argument-no-channel = :grey_question: 認不出頻道 { $word }，請在 `#` 後面選頻道，或提供像 `C…` 這樣的 id
 argument-not-of = :grey_question: { $word } 不符合 { $wanted }
 only-in-dm = :no_entry_sign: `/pmk admin` 只能在私訊裡使用，沒有執行任何動作
-only-admins = :no_entry_sign: 限管理員使用，沒有執行任何動作
+only-admins = :no_entry_sign: 限管理員使用，沒有執行任何動作。管理員可用 `/pmk admin admins add` 加入您；第一位在主機上用成員 ID 加入，例如 `pmk-host admin add U012AB3CD`
 only-people = :no_entry_sign: `/pmk admin` 只接受本人輸入，這則訊息來自應用程式，沒有執行任何動作
 
 about-help = 顯示這份說明

@@ -47,8 +47,8 @@ doctor-config-well = valid
 doctor-config-hint = fix `{ $path }`, see docs/settings.md
 
 doctor-tls-well = { $count } root certificates of this system
-doctor-tls-inside = this system has no root certificates: for Slack, { $count } bundled ones from Mozilla are used
-doctor-tls-misled = { $variable } names no root certificates that can be read: for Slack, { $count } bundled ones from Mozilla are used
+doctor-tls-inside = this system has no root certificates: for Slack, { $count } built-in ones from Mozilla are used
+doctor-tls-misled = { $variable } names no root certificates that can be read: for Slack, { $count } built-in ones from Mozilla are used
 doctor-tls-misled-hint = correct or unset { $variable }; models cannot be reached until then
 doctor-tls-hint = install the package `ca-certificates`; models cannot be reached without it
 
@@ -76,6 +76,9 @@ doctor-scopes-goes = { $goes ->
    *[reactions] a contact's "later" is acknowledged with words, not a reaction
 }
 doctor-scopes-hint = add it under OAuth & Permissions and reinstall the app; see docs/slack.md#the-app
+
+doctor-admins-none = none: nobody is told when something needs a person
+doctor-admins-hint = add yourself with `{ $command }`, but with your own member ID: it is in the menu of your Slack profile
 
 doctor-clock-of-certificates = certificates count as expired or not valid yet, so it is probably wrong
 doctor-clock-unknown = can be compared only when Slack or the model answers

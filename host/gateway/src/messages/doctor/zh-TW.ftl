@@ -77,6 +77,9 @@ doctor-scopes-goes = { $goes ->
 }
 doctor-scopes-hint = 請在 OAuth & Permissions 加上，並重新安裝應用程式；見 docs/slack.md#the-app
 
+doctor-admins-none = 沒有管理員：需要人處理的事，不會通知任何人
+doctor-admins-hint = 請用 `{ $command }` 加入自己，並換成您的成員 ID：它在 Slack 個人檔案的選單裡
+
 doctor-clock-of-certificates = 憑證被當成過期或尚未生效，所以時鐘可能不準
 doctor-clock-unknown = 要有 Slack 或模型的回應才能比對
 doctor-clock-well = 與{ $whose ->

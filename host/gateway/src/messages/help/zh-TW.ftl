@@ -39,7 +39,7 @@ run = 執行閘道
     .slack_api_url = Slack Web API 的網址；這裡可以是任何主機，token 會送到那裡
 status = 顯示閘道的狀況；結束代碼：0 健康、1 部分異常、3 停止服務、4 無法判斷
 stop = 讓閘道正常結束
-    .timeout = 最多等幾秒；進行中的回合有 30 秒可以完成
+    .timeout = 最多等幾秒；進行中的那幾輪有 30 秒可以完成
 
 plan = 顯示策略會如何處理一份錄下的對話
     .policy = 策略：內建的用名稱，其他用元件檔案；可給多個，一層疊一層，最後的在最上面［預設：gateway.json 的，否則只有 standard］
@@ -106,7 +106,7 @@ config-schema = 印出 gateway.json 的 JSON Schema（draft 2020-12），供編�
 completions = 印出供 shell 自動補完指令的腳本
     .shell = 給哪一種 shell 使用
 
-sessions = 檢視、重設與搬移對話
+sessions = 檢視、重設、清除、重試與搬移對話
 sessions-list = 列出所有對話，最近的在前
 sessions-show = 顯示模型會看到的對話內容
     .key = 對話，如 `sessions list` 所列

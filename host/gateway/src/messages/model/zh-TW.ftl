@@ -3,7 +3,7 @@
 mra-found = 這是 `{ $call }` 的結果，請根據它回答剛才的問題：
 mra-went-wrong = `{ $call }` 失敗：
 mra-say-so = 請向提問者如實說明這次查詢失敗及其原因，並就已知的部分回答，不要猜測。
-mra-not-started = 無法啟動：{ $message }
+mra-not-started = { $message }
 mra-exited = 結束代碼 { $code }
 mra-signalled = 因訊號 { $signal } 而結束
 mra-printed-nothing = 沒有輸出任何內容

@@ -29,6 +29,7 @@ const NOT_SAID: &[&str] = &[
     "made private",
     "memory allocation of ",
     "mra ask {} {}",
+    "no hash fails",
     "npm run build",
     "pmk-host sessions erase",
     "policies loaded",
@@ -234,6 +235,19 @@ fn a_template_that_knows_a_part_was_preferred_to_one_that_knows_all() {
         ("policy `a.wasm` gave no usable answer (and 7 more)", "策略 `a.wasm` 沒有給出任何能用的答案（還有 7 個）"),
         ("policy `a.wasm` gave 25 bad answers to 50 questions", "策略 `a.wasm` 對 50 個問題給了 25 個不合格的答案"),
         ("6 of 9 conversations not imported", "9 個對話中有 6 個沒有匯入"),
+    ];
+    for (english, expected) in cases {
+        assert_eq!(chinese(english), expected);
+    }
+}
+
+/// Regression: the names of a list kept their English commas.
+#[test]
+fn a_list_of_names_had_the_commas_of_another_language() {
+    let cases = [
+        ("its settings are `a`, `b`, `c`", "可用的有 `a`、`b`、`c`"),
+        ("unknown key `x.y`; there are `a`, `b` (and 1 more)", "不認得的鍵 `x.y`；可用的有 `a`、`b`（還有 1 個）"),
+        ("there is no conversation `a, b`", "沒有對話 `a, b`"),
     ];
     for (english, expected) in cases {
         assert_eq!(chinese(english), expected);

@@ -7,10 +7,12 @@ use super::{
 };
 use crate::{access::authorization::Action, messages::Messages};
 
-/// The page of all commands, or of those for admins.
+/// The page of all commands, or of those for admins. That for everybody ends with what needs no command.
 pub fn page(messages: &Messages, action: Action) -> String {
     let entries = TABLE.iter().filter(|entry| entry.action == action || is_door(entry, action));
-    messages.commands() + &lines(messages, entries)
+    let page = messages.commands() + &lines(messages, entries);
+    // A blank line: Markdown would add what follows to the last item.
+    if action == Action::Command { format!("{page}\n\n{}", messages.help_more()) } else { page }
 }
 
 /// The page of commands for everybody also lists `admin help`.
@@ -73,6 +75,17 @@ mod tests {
             let colon = language.pick(": ", "：");
             for entry in TABLE {
                 assert!(pages.contains(&format!("`{}`{colon}", written(entry))), "{:?}", entry.words);
+            }
+        }
+    }
+
+    /// Regression: `stop`, 🔁 and `verbose` were on no page that people can ask for.
+    #[test]
+    fn what_needs_no_command_was_on_no_page() {
+        for (language, stop) in [(Language::TraditionalChinese, "`停`"), (Language::English, "`stop`")] {
+            let page = page(&Messages::new(language), Action::Command);
+            for told in [stop, "⏹", "🔁", "`verbose off`", "`progress`", "`summary`", "`full`"] {
+                assert!(page.contains(told), "{told}: {page}");
             }
         }
     }

@@ -2,9 +2,12 @@
 //! takes effect. Arms are loaded in the background while turns go on unchanged.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -25,13 +28,16 @@ use super::{
 use crate::{
     config::{ArmConfig, ExperimentConfig, PolicyConfig, Trial, WatchedConfig},
     guard_rail,
-    ids::SessionId,
+    ids::{SessionId, TurnId},
     ledger::{Event, InExperiment, Ledger, LoadedArm},
     messages::Messages,
     operator::admins::Admins,
     policies::{Policies, Promotion, TurnPolicies},
-    store::{Design, OpenTurn, Store, StoreError, assignment},
+    store::{ArmConversation, Design, OpenTurn, Store, StoreError, TurnOutcome, assignment},
 };
+
+#[cfg(test)]
+mod tests;
 
 /// How long other hosts have to send arms whose files cannot be loaded here before the admins are told: those hosts may
 /// have to compile them.
@@ -109,6 +115,10 @@ pub(super) struct ActiveExperiment {
     /// The `policy` section of gateway.json when the experiment began.
     base: PolicyConfig,
     stopped: Mutex<BTreeSet<String>>,
+    /// Whether the guard rail has to check the arms, and no check that sees all turns until now has begun.
+    is_overdue: AtomicBool,
+    /// Taken while the guard rail checks the arms: one check at a time serves all that wait for it.
+    judging: tokio::sync::Mutex<()>,
     /// Limits how many shadow decisions run at once.
     pub(super) shadows: Semaphore,
     /// Shadow decisions skipped because the arms were busy, and not yet written to the ledger.
@@ -139,8 +149,7 @@ impl RunningExperiment {
     /// # Errors
     /// The store cannot be asked for the conversation's arm.
     pub(crate) async fn take_part(&self, turn: &OpenTurn) -> Result<(TurnPolicies, Option<InExperiment>), StoreError> {
-        self.end_if_over();
-        let Some(on) = self.on() else { return Ok((self.ports.policies.serving(), None)) };
+        let Some(on) = self.end_if_over() else { return Ok((self.ports.policies.serving(), None)) };
         let experiment = on.config.name.as_str();
         let drawn = match self.ports.store.arm(experiment, turn.session).await? {
             Some(arm) => arm,
@@ -184,18 +193,16 @@ impl RunningExperiment {
     pub(crate) async fn follow(&self) {
         self.end_if_over();
         let trial = self.ports.watched.trial();
-        let Some(config) = trial.experiment.clone().filter(|config| config.is_on(self.ports.clock.now_ms())) else {
-            return;
-        };
-        if !self.is_to_be_tried(&trial, &config).await {
+        let Some(config) = self.wanted(&trial) else { return };
+        if !self.is_to_be_tried(&trial, config).await {
             return;
         }
         self.next(&trial, Again::Never);
-        let files = ArmFiles::of(&config);
-        match self.shared(&config).load(&self.ports.load, &trial.policy).await {
-            Ok(arms) => self.begin(config, arms, &trial).await,
+        let files = ArmFiles::of(config);
+        match self.shared(config).load(&self.ports.load, &trial.policy).await {
+            Ok(arms) => self.begin(config.clone(), arms, &trial).await,
             Err(NotLoaded::Store(error)) => self.later(&trial, &error),
-            Err(NotLoaded::Theirs(failure)) => self.refuse(config.name, &failure),
+            Err(NotLoaded::Theirs(failure)) => self.refuse(config.name.clone(), &failure),
             Err(NotLoaded::Ours(failure)) => {
                 let mut untold = Some(failure);
                 if !self.ports.store.has_other_hosts() {
@@ -266,7 +273,7 @@ impl RunningExperiment {
         let kept = async {
             let design = figures::loaded_design(&config, &arms);
             let design = self.ports.store.keep_design(&config.name, &design, now_ms).await?;
-            Ok((design, self.ports.store.stopped_arms(&config.name).await?))
+            Ok((design, self.ports.store.stop_reasons(&config.name).await?))
         };
         let (design, stopped): (_, BTreeSet<String>) = match kept.await {
             Ok((Some(design), stopped)) => (design, stopped.into_keys().collect()),
@@ -306,47 +313,79 @@ impl RunningExperiment {
         });
         let on = event(&config, loaded.collect());
         tracing::info!(experiment = config.name, "the experiment is running");
-        let rivals: Vec<String> = rivals(&config).map(str::to_owned).collect();
         let (shadows, sat_out) = (Semaphore::new(1), AtomicU64::new(0));
         let base = trial.policy.clone();
         // The arms have just been loaded. A suspension of before would hide failures of the serving policies.
         self.ports.policies.close_breakers();
-        self.state().on = Some(Arc::new(ActiveExperiment {
+        let active = Arc::new(ActiveExperiment {
             config,
             arms,
             design,
             base,
             stopped: Mutex::new(stopped),
+            // The gateway may have ended between a turn and the check that should have followed it.
+            is_overdue: AtomicBool::new(true),
+            judging: tokio::sync::Mutex::default(),
             shadows,
             sat_out,
-        }));
+        });
+        self.state().on = Some(Arc::clone(&active));
         self.state().refused = None;
         self.ports.ledger.note(on);
-        // The gateway may have crashed between a turn and the check that should have followed it.
-        for arm in rivals {
-            self.judge(&arm).await;
+        active.judge_if_overdue(&self.ports).await;
+    }
+
+    /// Has the guard rail check the arms after a turn that has ended, if something went wrong in it that policies are
+    /// responsible for. That may read all turns of the experiment, so nobody waits for it. If the host dies before the
+    /// check, the arms are checked when the experiment next begins here, or at the next first trouble of a conversation.
+    pub(crate) fn judge(self: &Arc<Self>, turn: TurnId, session: SessionId, outcome: TurnOutcome) {
+        let Some((on, since_ms)) = self.guarding(&outcome) else { return };
+        let live = Arc::clone(self);
+        self.ports.tasks.spawn(async move {
+            let is_due = on.is_overdue.load(Ordering::Relaxed)
+                || live.ports.store.is_first_trouble(turn, session, &outcome, since_ms).await.unwrap_or(true);
+            if is_due {
+                on.is_overdue.store(true, Ordering::Relaxed);
+                on.judge_if_overdue(&live.ports).await;
+            }
+        });
+    }
+
+    /// Has the guard rail check the arms at the next failure, after a turn that could not be stored: if the connection was
+    /// lost in the commit it counts all the same, and nothing else would have it checked.
+    pub(crate) fn overdue(&self, outcome: &TurnOutcome) {
+        if let Some((on, _)) = self.guarding(outcome) {
+            on.is_overdue.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Stops an arm if it is worse than the control beyond doubt. To be called after a turn in which something went
-    /// wrong.
-    pub(crate) async fn judge(&self, arm: &str) {
-        let Some(on) = self.on().filter(|on| on.is_rival(arm) && !on.is_stopped(arm)) else { return };
-        if let Err(error) = on.judge(&self.ports, arm).await {
-            tracing::warn!(%error, arm, "the guard rail will check an arm at the next failure");
-        }
+    /// Returns the experiment whose guard rail has to check the arm of a turn with this outcome, and since when it counts
+    /// the turns of that arm.
+    fn guarding(&self, outcome: &TurnOutcome) -> Option<(Arc<ActiveExperiment>, i64)> {
+        let place = outcome.tags.place.as_ref().filter(|_| outcome.failed || outcome.overflowed)?;
+        let on = self.on().filter(|on| on.config.name == *place.experiment && on.is_guarded(&place.arm))?;
+        let since_ms = on.design.judged_since(&place.arm);
+        Some((on, since_ms))
+    }
+
+    /// Returns the experiment that is on if it has shadow arms. Where there are none, it does not look at gateway.json.
+    pub(super) fn shadowed(&self) -> Option<Arc<ActiveExperiment>> {
+        let has_shadows = self.state().on.as_ref().is_some_and(|on| on.arms.iter().any(|arm| arm.is_shadow));
+        if has_shadows { self.on() } else { None }
     }
 
     /// Returns the experiment that is on.
     pub(super) fn on(&self) -> Option<Arc<ActiveExperiment>> {
         let on = self.state().on.clone()?;
-        self.wanted().is_some_and(|wanted| on.is(&wanted)).then_some(on)
+        let trial = self.ports.watched.trial();
+        self.wanted(&trial).is_some_and(|wanted| on.is(wanted)).then_some(on)
     }
 
     /// Returns the experiment that should be on and was refused as it is in gateway.json.
     pub(crate) fn refused(&self) -> Option<Refused> {
         let (name, why) = self.state().refused.clone()?;
-        self.wanted().filter(|wanted| wanted.name == name)?;
+        let trial = self.ports.watched.trial();
+        self.wanted(&trial).filter(|wanted| wanted.name == name)?;
         Some(Refused { name, why, goes_on: self.on().is_some() })
     }
 
@@ -364,27 +403,30 @@ impl RunningExperiment {
         found
     }
 
-    /// Ends an experiment that gateway.json has stopped, or an arm of which it has promoted.
-    fn end_if_over(&self) {
+    /// Ends an experiment that gateway.json has stopped, or an arm of which it has promoted. Returns the one that is on.
+    fn end_if_over(&self) -> Option<Arc<ActiveExperiment>> {
         if matches!(*self.state(), State { tried: None, on: None, .. }) {
-            return;
+            return None;
         }
-        let wanted = self.wanted();
+        let trial = self.ports.watched.trial();
+        let wanted = self.wanted(&trial);
         let mut state = self.state();
         if wanted.is_none() {
             state.tried = None;
             state.refused = None;
         }
-        let Some(on) = state.on.take_if(|on| wanted.is_none_or(|wanted| !on.is(&wanted))) else { return };
+        let over = state.on.take_if(|on| wanted.is_none_or(|wanted| !on.is(wanted)));
+        let Some(over) = over else { return state.on.clone() };
         drop(state);
-        if let Some(promotion) = on.end(&self.ports, &self.ports.watched.trial().policy) {
+        if let Some(promotion) = over.end(&self.ports, &trial.policy) {
             self.promoted.send_replace(Some(Arc::new(promotion)));
         }
+        None
     }
 
-    /// Returns the experiment that should be on according to gateway.json.
-    fn wanted(&self) -> Option<ExperimentConfig> {
-        self.ports.watched.trial().experiment.clone().filter(|config| config.is_on(self.ports.clock.now_ms()))
+    /// Returns the experiment that should be on according to this configuration.
+    fn wanted<'t>(&self, trial: &'t Trial) -> Option<&'t ExperimentConfig> {
+        trial.experiment.as_ref().filter(|config| config.is_on(self.ports.clock.now_ms()))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -423,8 +465,14 @@ impl ActiveExperiment {
         arm.or_else(|| self.arms.get(&self.config.control))
     }
 
-    fn is_rival(&self, arm: &str) -> bool {
-        rivals(&self.config).any(|rival| rival == arm)
+    /// Returns the arms that are compared with the control.
+    fn rivals(&self) -> Vec<String> {
+        rivals(&self.config).map(str::to_owned).collect()
+    }
+
+    /// Whether the guard rail may stop this arm.
+    fn is_guarded(&self, arm: &str) -> bool {
+        rivals(&self.config).any(|rival| rival == arm) && !self.is_stopped(arm)
     }
 
     fn is_stopped(&self, arm: &str) -> bool {
@@ -436,13 +484,42 @@ impl ActiveExperiment {
         self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn judge(&self, ports: &Ports, arm: &str) -> Result<(), StoreError> {
+    /// Waits for a check that has begun, and stops the arms that are worse than the control beyond doubt, unless another
+    /// check that began since has done so.
+    async fn judge_if_overdue(&self, ports: &Ports) {
+        let _one = self.judging.lock().await;
+        if !self.is_overdue.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        let mut read = BTreeMap::new();
+        for arm in self.rivals() {
+            if self.is_stopped(&arm) {
+                continue;
+            }
+            if let Err(error) = self.judge_arm(ports, &arm, &mut read).await {
+                self.is_overdue.store(true, Ordering::Relaxed);
+                tracing::warn!(%error, arm, "the guard rail will check an arm at the next failure");
+            }
+        }
+    }
+
+    /// Stops an arm if it is worse. `read` is what was already read, by the time since when turns count.
+    async fn judge_arm(
+        &self,
+        ports: &Ports,
+        arm: &str,
+        read: &mut BTreeMap<i64, Vec<ArmConversation>>,
+    ) -> Result<(), StoreError> {
         let (experiment, control) = (&self.config.name, &self.config.control);
         // Counting only conversations drawn since a change would leave all that existed before unguarded. What the former
         // policies have left in those may count against the new ones.
-        let conversations = ports.store.arm_conversations(experiment, self.design.judged_since(arm)).await?;
-        let rivals = figures::rivals(rivals(&self.config), &conversations, control);
-        let Some(verdict) = guard_rail::judge(&conversations, arm, control, rivals) else { return Ok(()) };
+        let since_ms = self.design.judged_since(arm);
+        let conversations: &[ArmConversation] = match read.entry(since_ms) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => unknown.insert(ports.store.guarded_conversations(experiment, since_ms).await?),
+        };
+        let rivals = figures::rivals(rivals(&self.config), conversations, control);
+        let Some(verdict) = guard_rail::judge(conversations, arm, control, rivals) else { return Ok(()) };
         let reason = verdict.to_string();
         let event = {
             let (experiment, stopped) = (experiment.clone(), arm.to_owned());

@@ -23,10 +23,7 @@ impl RunningExperiment {
     /// Asks every shadow arm the same, in the background. If the shadow arms are still busy with an earlier turn, they
     /// skip this one: a slow policy must not pile up work.
     pub(crate) fn shadow(&self, acted: impl FnOnce() -> Acted) {
-        let Some(on) = self.on() else { return };
-        if !on.arms.iter().any(|arm| arm.is_shadow) {
-            return;
-        }
+        let Some(on) = self.shadowed() else { return };
         let acted = acted();
         let (ledger, serving) = (self.ports.ledger.clone(), self.ports.policies.serving());
         self.ports.tasks.spawn(offload(move || {

@@ -32,7 +32,7 @@ async fn a_backup_made_while_turns_go_on_brings_a_lost_store_back() {
     drop(store);
 
     fs::write(Store::path(home.path()), "").unwrap();
-    let moved = Store::put_back(&lock(&home), &copy, None, at(0)).unwrap();
+    let moved = Store::put_back(&lock(&home), &copy, || None, at(0)).unwrap();
     assert!(moved[0].to_string_lossy().contains("pmk-host.db.until-2025"), "{moved:?}");
     let store = open(&home);
     assert_eq!(live_texts(&store, "slack:dm:U1").await.len(), 2);
@@ -58,7 +58,7 @@ async fn what_takes_the_place_of_an_unfinished_copy_is_a_store() {
         assert!(matches!(Store::open(home.path()).err(), Some(StoreError::Unfinished { .. })));
     };
     give_up();
-    Store::put_back(&lock(&home), &copy, None, at(0)).unwrap();
+    Store::put_back(&lock(&home), &copy, || None, at(0)).unwrap();
     assert_eq!(live_texts(&open(&home), "slack:dm:U1").await.len(), 2);
     give_up();
     Store::renew(&lock(&home), at(1)).unwrap();
@@ -94,15 +94,15 @@ async fn what_was_asked_after_the_backup_is_not_answered_again() {
     let earlier = format!("{}.000000", NOW / 1_000 - 6 * 60);
     // The gateway went on for an hour after the backup.
     let alive_ms = NOW + 60 * MINUTE;
-    Store::put_back(&lock(&home), &copy, Some(alive_ms), at(70 * MINUTE)).unwrap();
+    Store::put_back(&lock(&home), &copy, || Some(alive_ms), at(70 * MINUTE)).unwrap();
     assert_eq!(reads_after(alive_ms).await, format!("{}.000000", alive_ms / 1_000));
     // So it is at every later outage before anybody has written something else.
     assert_eq!(reads_after(alive_ms).await, format!("{}.000000", alive_ms / 1_000));
     // The gateway of this home ended before the backup was made, somewhere else.
-    Store::put_back(&lock(&home), &copy, Some(NOW - 60 * MINUTE), at(80 * MINUTE)).unwrap();
+    Store::put_back(&lock(&home), &copy, || Some(NOW - 60 * MINUTE), at(80 * MINUTE)).unwrap();
     assert_eq!(reads_after(alive_ms).await, earlier);
     // The clock was ahead when the gateway ended.
-    Store::put_back(&lock(&home), &copy, Some(NOW + 120 * MINUTE), at(90 * MINUTE)).unwrap();
+    Store::put_back(&lock(&home), &copy, || Some(NOW + 120 * MINUTE), at(90 * MINUTE)).unwrap();
     assert_eq!(reads_after(alive_ms).await, earlier);
 }
 
@@ -121,6 +121,23 @@ async fn a_store_that_is_renewed_is_moved_aside_with_its_log() {
     assert_eq!(open(&home).sessions().await.unwrap(), []);
     assert_eq!(Store::renew(&lock(&home), at(1)).unwrap().len(), 1);
     assert_eq!(Store::renew(&lock(&home), at(2)).unwrap(), Vec::<std::path::PathBuf>::new());
+}
+
+/// Regression: a store that was renewed, and in which nobody had written yet, was taken for another gateway's, so a day of
+/// what had been answered was read back after `store restore`.
+#[tokio::test]
+async fn a_home_whose_store_was_renewed_was_taken_for_one_in_which_nobody_had_ever_written() {
+    let home = home();
+    drop(open(&home));
+    assert!(Store::is_unused(&lock(&home)));
+    Store::renew(&lock(&home), at(0)).unwrap();
+    drop(open(&home));
+    assert!(Store::is_unused(&lock(&home)));
+    turn(&open(&home), "slack:dm:U1", "Ev1").await;
+    assert!(!Store::is_unused(&lock(&home)));
+    Store::renew(&lock(&home), at(1)).unwrap();
+    drop(open(&home));
+    assert!(!Store::is_unused(&lock(&home)));
 }
 
 #[tokio::test]
@@ -166,7 +183,7 @@ async fn what_is_no_sound_backup_is_not_put_in_the_place_of_a_store() {
         file("plain", b"").join("inside.db"),
         theirs,
     ] {
-        let error = Store::put_back(&lock(&home), &path, None, at(0)).unwrap_err();
+        let error = Store::put_back(&lock(&home), &path, || None, at(0)).unwrap_err();
         let told = pmk_system::error::Failure::from(error).to_string();
         // The error names the given file, and does not mention the store.
         assert!(told.contains(&*path.to_string_lossy()), "{told}");
@@ -180,7 +197,7 @@ async fn what_is_no_sound_backup_is_not_put_in_the_place_of_a_store() {
     let left: Vec<_> =
         fs::read_dir(home.path().join("gateway")).unwrap().map(|file| file.unwrap().file_name()).collect();
     assert!(!left.iter().any(|name| name.to_string_lossy().contains("restoring")), "{left:?}");
-    Store::put_back(&lock(&home), &good, None, at(0)).unwrap();
+    Store::put_back(&lock(&home), &good, || None, at(0)).unwrap();
     assert_eq!(open(&home).sessions().await.unwrap().len(), 1);
 }
 
@@ -198,7 +215,7 @@ async fn a_backup_that_was_killed_leaves_its_name_free_and_nothing_behind_the_ne
     let files = fs::read_dir(home.path()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
     let left: Vec<String> = files.filter(|name| name.starts_with("copy.db") && name != "copy.db").collect();
     assert_eq!(left, Vec::<String>::new());
-    assert_eq!(Store::put_back(&lock(&self::home()), &copy, None, at(0)).unwrap(), Vec::<std::path::PathBuf>::new());
+    assert_eq!(Store::put_back(&lock(&self::home()), &copy, || None, at(0)).unwrap(), Vec::<std::path::PathBuf>::new());
 }
 
 #[tokio::test]
@@ -221,7 +238,7 @@ fn what_is_no_file_is_refused_as_a_backup_at_once() {
     let home = home();
     let pipe = home.path().join("pipe");
     mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
-    let refused = Store::put_back(&lock(&home), &pipe, None, at(0)).unwrap_err().to_string();
+    let refused = Store::put_back(&lock(&home), &pipe, || None, at(0)).unwrap_err().to_string();
     assert_eq!(refused, format!("`{}` is not a backup of a store: a pipe", pipe.display()));
 }
 
@@ -260,10 +277,10 @@ async fn the_rejected_store_of_a_finished_restore_was_recommended_when_the_store
         fs::remove_file(&path).unwrap();
         Store::open(home.path()).map(drop).unwrap_err().hint().unwrap().into_owned()
     };
-    assert_eq!(Store::put_back(&lock(&home), &copy, None, at(0)).unwrap().len(), 1);
+    assert_eq!(Store::put_back(&lock(&home), &copy, || None, at(0)).unwrap().len(), 1);
     let restored = lose();
     assert!(restored.starts_with("if it was moved, move it back"), "{restored}");
-    assert_eq!(Store::put_back(&lock(&home), &copy, None, at(1)).unwrap().len(), 0);
+    assert_eq!(Store::put_back(&lock(&home), &copy, || None, at(1)).unwrap().len(), 0);
     Store::renew(&lock(&home), at(2)).unwrap();
     drop(open(&home));
     let renewed = lose();
@@ -288,7 +305,7 @@ async fn the_log_of_a_store_that_is_a_link_was_not_seen() {
     let copy = home.path().join("copy.db");
     store.back_up(&copy).await.unwrap();
     drop(store);
-    let refused = Store::put_back(&lock(&home), &copy, None, at(0)).unwrap_err();
+    let refused = Store::put_back(&lock(&home), &copy, || None, at(0)).unwrap_err();
     assert!(matches!(refused, BackupError::Linked { .. }), "{refused}");
     assert_eq!(std::fs::read_link(&path).unwrap(), elsewhere, "nothing was moved");
 }

@@ -528,6 +528,34 @@ async fn what_is_stopped_gets_no_answer_and_what_is_recorded_is_not_stopped() {
     assert!(store.accept(&late, NOW).await.unwrap().is_some(), "then it is a message like any other");
 }
 
+/// Regression: it could not be stopped, and `sessions retry` had it answered days later.
+#[tokio::test]
+async fn a_parked_question_that_was_stopped_was_answered_all_the_same() {
+    let home = home();
+    let store = open(&home);
+    let key: SessionKey = KEY.parse().unwrap();
+    let parked = say(&store, 1, "one").await;
+    ask(&store, parked).await;
+    store.park(parked, "a bug", vec![], NOW).await.unwrap();
+    let next = say(&store, 2, "two").await;
+    let begun = ask(&store, next).await;
+    let waiting = store.open_questions(&key).await.unwrap();
+    assert_eq!(waiting.iter().map(|open| open.inbox).collect::<Vec<_>>(), [next]);
+    let (_, found) = store.open_question(&MessageRef::new("D1", at(1))).await.unwrap().expect("it waits, too");
+    assert_eq!(found.inbox, parked);
+    let stopped = store.stop(&key, vec![parked], "U1", None, NOW).await;
+    assert_eq!(stopped, Ok(here(false)), "what is under way is another question's");
+    assert_eq!(store.parked().await.unwrap(), []);
+    let fresh = Recorded { revision: begun.live.revision, ..recorded("two", "b") };
+    store.record(begun.turn, fresh, NOW).await.unwrap();
+    assert_eq!(ask(&store, parked).await.called_off, Some(CalledOff::Stopped));
+    // What has its answer is parked because that cannot be delivered.
+    store.park(next, "refused", vec![], NOW).await.unwrap();
+    assert_eq!(store.open_question(&MessageRef::new("D1", at(2))).await.unwrap(), None);
+    assert_eq!(store.stop(&key, vec![next], "U1", None, NOW).await, Ok(Changed::Nothing));
+    assert_eq!(store.parked().await.unwrap().len(), 1);
+}
+
 /// Regression: a reduced form of a message came back into the window after the message was deleted.
 #[tokio::test]
 async fn a_plan_made_before_a_deletion_is_not_carried_out_after_it() {

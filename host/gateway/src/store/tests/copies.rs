@@ -160,6 +160,45 @@ async fn ledger_lines_that_wait_belong_to_the_home_that_is_copied() {
     assert_eq!([&there, &other].map(|place| on_postgres::number(place, &theirs)), [all, all]);
 }
 
+/// Once, who is who stayed behind, and an admin whom somebody had removed came back on all hosts with the file of the
+/// first home that was started.
+#[tokio::test]
+async fn what_all_hosts_go_by_was_left_in_the_database_that_was_copied() {
+    let (there, mut other) = (on_postgres::home(), on_postgres::home());
+    let Some(server) = postgres::server() else { return };
+    other.database = Some(Database::parse(&server.database()).unwrap());
+    drop(on_postgres::open(&there));
+    for row in [
+        r#"INSERT INTO common_config (id, version, text) VALUES (1, 7, '{"admins":["U1"]}')"#,
+        r#"INSERT INTO home_config (home, token, says, next) VALUES ('m:/one', 'ab', '{"admins":["U1","U2"]}', NULL)"#,
+    ] {
+        on_postgres::asked(&there, |conn| conn.execute_batch(row).unwrap());
+    }
+    let (from, to) = (Place::from(&there), Place::from(&other));
+    let mut named = vec![];
+    let tell = |table: &str, _| named.push(table.to_owned());
+    std::thread::scope(|scope| scope.spawn(|| Store::copy(&from, &to, tell)).join().unwrap()).unwrap();
+    for row in [
+        r#"SELECT count(*) FROM common_config WHERE version = 7 AND text = '{"admins":["U1"]}'"#,
+        r#"SELECT count(*) FROM home_config WHERE home = 'm:/one' AND token = 'ab' AND says LIKE '%"U2"%'"#,
+    ] {
+        assert_eq!(on_postgres::number(&other, row), 1, "{row}");
+    }
+    assert!(matches!(copied(&from, &to), Err(CopyError::NotEmpty { .. })));
+    // Whatever a later schema adds is copied, or named here.
+    let left: Vec<String> = on_postgres::asked(&other, |conn| {
+        let tables = "SELECT CAST(relname AS TEXT) FROM pg_class
+             WHERE relkind = 'r' AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())
+             ORDER BY relname";
+        let mut statement = conn.prepare_cached(tables).unwrap();
+        let tables: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+        tables.into_iter().filter(|table| !named.contains(table)).collect()
+    });
+    let rebuilt_or_until_all_have_ended =
+        ["chosen_policies", "component", "exported", "host", "pmk_schema", "said", "sent_arms"];
+    assert_eq!(left, rebuilt_or_until_all_have_ended);
+}
+
 /// Once, what such a host took in was acknowledged, and was in the old database alone.
 #[tokio::test]
 async fn a_host_that_starts_while_its_database_is_copied_was_not_noticed() {

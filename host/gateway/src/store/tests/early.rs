@@ -1,7 +1,10 @@
 //! Changes that arrive before the message that they are about.
 
+use std::time::Duration;
+
 use super::{
-    changes::{at, deleted, edit, say, written},
+    changes::{answered, at, deleted, edit, say, written},
+    retention::{columns_with, key},
     *,
 };
 use crate::chat::Edit;
@@ -50,4 +53,25 @@ async fn a_question_that_was_stopped_before_it_arrived_is_not_asked() {
     store.edit(&edited, NOW).await.unwrap();
     let inbox = say(&store, 6, "six, as edited").await;
     assert_eq!(ask(&store, inbox).await.called_off, Some(CalledOff::Stopped));
+}
+
+/// Regression: who had stopped it was erased together with what it said by its edit, and it was asked.
+#[tokio::test]
+async fn a_question_was_asked_that_was_stopped_before_it_arrived_if_its_edit_was_erased() {
+    let home = home();
+    let store = open(&home);
+    answered(&store, 1, "a lion?", "it roars", 0).await;
+    for number in [2, 3] {
+        assert_eq!(store.edit(&edit(number, "a zebra?", 1), NOW).await, Ok(Changed::Unknown));
+        assert!(store.stop_early(&MessageRef::new("D1", at(number)), "U1", NOW).await.unwrap());
+        if number == 2 {
+            let conversation = key("slack:dm:U1");
+            store.erase_conversation(&conversation, Erasing::Anyway, Duration::ZERO, NOW).await.unwrap();
+        } else {
+            store.erase_elsewhere("U1", vec![]).await.unwrap();
+        }
+        assert_eq!(columns_with(&home, "zebra"), []);
+        let inbox = say(&store, number, "a giraffe?").await;
+        assert_eq!(ask(&store, inbox).await.called_off, Some(CalledOff::Stopped), "{number}");
+    }
 }

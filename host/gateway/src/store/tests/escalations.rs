@@ -104,6 +104,41 @@ async fn a_contact_who_is_ignored_leaves_the_thread_waiting() {
     assert!(ask(&store, said(&store, "Ev3", "U3", Some("1.1")).await).await.absorbs().is_some());
 }
 
+/// On PostgreSQL, no answer to a question could be parked or edited any more once somebody had said a NUL about it.
+#[tokio::test]
+async fn a_nul_in_what_was_said_about_a_question_kept_its_answer_from_being_parked() {
+    let home = home();
+    let store = open(&home);
+    let open = ask(&store, said(&store, "Ev1", "U1", None).await).await;
+    let exchange = vec![EscalationRemark { user_id: "U3".into(), text: "a\0b".into(), turn: None }];
+    let escalation = Some(EscalationUpdate::Asked(FrontName::Slack, Marker { exchange, ..marker(&["U2", "U3"]) }));
+    store.record(open.turn, Recorded { escalation, ..recorded("q", "forwarded") }, NOW).await.unwrap();
+    store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
+
+    let answer = said(&store, "Ev2", "U2", Some("1.1")).await;
+    let absorbing = ask(&store, answer).await;
+    assert!(store.claim_answer(&absorbing, &asked(&[])).await.unwrap());
+    store.park(answer, "a test", vec![], NOW).await.unwrap();
+    let left = store.escalations().await.unwrap().remove(0);
+    assert_eq!((left.answered_by.as_deref(), &*left.exchange[0].text), (None, "a\u{fffd}b"));
+}
+
+/// Regression: so it stayed where an earlier version had stored the NUL.
+#[tokio::test]
+async fn a_nul_that_an_earlier_version_had_stored_kept_an_answer_from_being_parked() {
+    let home = home();
+    let store = waiting(&home).await;
+    let answer = said(&store, "Ev2", "U2", Some("1.1")).await;
+    let absorbing = ask(&store, answer).await;
+    assert!(store.claim_answer(&absorbing, &asked(&[])).await.unwrap());
+    let with_nul = r#"UPDATE escalation SET marker = replace(marker, '"question":"', '"question":"\u0000')"#;
+    super::asked(&home, |conn| conn.execute_batch(with_nul).unwrap());
+    store.park(answer, "a test", vec![], NOW).await.unwrap();
+    let left = store.escalations().await.unwrap().remove(0);
+    assert_eq!(left.answered_by, None);
+    assert!(left.question.starts_with(['\0', '\u{fffd}']), "{}", left.question);
+}
+
 #[tokio::test]
 async fn a_marker_of_pmk_is_imported_once_and_never_over_our_own() {
     let home = home();

@@ -1,3 +1,5 @@
+use futures_util::FutureExt;
+
 use super::*;
 use crate::{
     chat::{ReactedAuthor, Reaction},
@@ -188,6 +190,51 @@ async fn what_came_of_turns_is_added_up_by_conversation() {
     assert_eq!(known, [expected]);
     let since = store.arm_conversations("less", NOW + 1_000_000_000).await.unwrap();
     assert_eq!([since[0].turns, since[0].failed, since[0].tokens_in], [0; 3], "none was answered since");
+}
+
+#[tokio::test]
+async fn the_guard_rail_counts_each_kind_of_trouble_once_in_a_conversation() {
+    let home = home();
+    let store = open(&home);
+    let outcome = |failed, overflowed| TurnOutcome { tags: tags("b"), failed, overflowed, ..TurnOutcome::default() };
+    let ended = |key: &'static str, event_id: &'static str, [failed, overflowed]: [bool; 2], since_ms| {
+        let (store, outcome) = (store.clone(), outcome(failed, overflowed));
+        async move {
+            let open = answered(&store, key, event_id, outcome.clone(), event_id).await;
+            store.draw("less", open.session, drawn("b"), "a", NOW).await.unwrap();
+            store.is_first_trouble(open.turn, open.session, &outcome, since_ms).await.unwrap()
+        }
+    };
+    assert!(ended(KEY, "Ev1", [false, true], i64::MIN).await);
+    assert!(ended(KEY, "Ev2", [true, false], i64::MIN).await, "another kind");
+    assert!(!ended(KEY, "Ev3", [true, true], i64::MIN).await);
+    assert!(ended(KEY, "Ev4", [true, false], NOW + 1).await, "the others were before");
+    assert!(ended("slack:dm:U2", "Ev5", [true, false], i64::MIN).await, "another conversation");
+    let known = store.arm_conversations("less", i64::MIN).await.unwrap();
+    let counted = known.into_iter().map(|it| ArmConversation {
+        arm: it.arm,
+        weights: it.weights,
+        turns: it.turns,
+        overflowed: it.overflowed,
+        first_failed_ms: it.first_failed_ms,
+        first_skipped_ms: it.first_skipped_ms,
+        ..ArmConversation::default()
+    });
+    assert_eq!(store.guarded_conversations("less", i64::MIN).await.unwrap(), counted.collect::<Vec<_>>());
+}
+
+/// Once, each turn in an experiment handed this to another thread and waited for it.
+#[tokio::test]
+async fn the_arm_of_a_conversation_was_looked_up_by_another_thread() {
+    let home = home();
+    let store = open(&home);
+    let session = turn(&store, KEY, "Ev1").await.session;
+    store.draw("less", session, drawn("b"), "a", NOW).await.unwrap();
+    // Threads that may block wait for a database over a network.
+    if home.database.is_none() {
+        let arm = store.arm("less", session).now_or_never().expect("no wait");
+        assert_eq!(arm.unwrap().as_deref(), Some("b"));
+    }
 }
 
 /// Once, a policy that always failed was said to fail less than the control, as it was suspended most of the time.

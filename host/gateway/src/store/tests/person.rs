@@ -277,6 +277,32 @@ async fn what_was_erased_and_is_edited_is_not_answered_again() {
     assert_eq!(columns_with(&home, "zebra"), []);
 }
 
+/// What it says is stored until its message comes, which it may never do.
+#[tokio::test]
+async fn an_edit_of_a_message_that_never_arrived_was_kept_when_its_author_was_erased() {
+    let home = home();
+    let store = open(&home);
+    answered(&store, SHARED, "U2", "Ev1", "a giraffe?").await;
+    let reply_to = ReplyTo { channel: "C1".into(), thread_ts: Some("1.1".into()) };
+    let message =
+        Inbound { user: "U1".into(), reply_to, text: "a zebra?".into(), ts: "9.1".into(), ..inbound(SHARED, "Ev2") };
+    let edit = Edit { message, at: "9.2".into(), is_for_us: true, comes_alone: false, manner: None };
+    let comes = async || {
+        assert_eq!(store.edit(&edit, NOW).await, Ok(Changed::Unknown));
+        assert_eq!(columns_with(&home, "zebra"), [("early_change", "text")]);
+    };
+    comes().await;
+    store.erase_elsewhere("U1", vec![]).await.unwrap();
+    assert_eq!(columns_with(&home, "zebra"), []);
+    // Nor is it kept when its conversation is erased, or once it is too old.
+    comes().await;
+    store.erase_conversation(&key(SHARED), Erasing::Anyway, Duration::ZERO, NOW).await.unwrap();
+    assert_eq!(columns_with(&home, "zebra"), []);
+    comes().await;
+    store.forget_early_changes(NOW + SEEN_FOR.as_millis() as i64).await.unwrap();
+    assert_eq!(columns_with(&home, "zebra"), []);
+}
+
 #[tokio::test]
 async fn what_a_contact_has_said_about_a_question_that_waits_goes_with_their_conversation() {
     let home = home();

@@ -76,6 +76,7 @@ const BY_INDEX: &[&str] = &[
     handed_on::EMPTY_PART,
     escalations::CLOSE,
     escalation_updates::FORGET_APART,
+    escalation_updates::FORGET_APART_OF,
     escalation_updates::FORGET,
     escalation_updates::ASK_APART,
     escalations::SET_MARKER,
@@ -138,6 +139,7 @@ const BY_INDEX: &[&str] = &[
     proposals::CARRIED_OUT,
     experiments::DESIGN,
     experiments::FIND_ARM,
+    experiments::OTHER_TROUBLE,
     experiments::DRAW_ARM,
     experiments::FIND_ANSWER,
     experiments::VOTE,
@@ -201,6 +203,8 @@ const BY_INDEX: &[&str] = &[
     early::FIND_EARLY,
     early::TAKE_EARLY,
     early::CLEAR_EARLY,
+    early::KEEP_STOPS_IN,
+    early::FORGET_EDITS_IN,
     changes::WAITING_IN,
     again::PLACE,
     again::ASKED,
@@ -273,6 +277,15 @@ async fn no_statement_of_a_turn_reads_a_table_through() {
 }
 
 #[tokio::test]
+async fn which_texts_are_stored_is_looked_up_by_their_digests() {
+    let home = home();
+    drop(open(&home));
+    let steps = plan(&sql(home.path()), receipt::STORED);
+    assert!(steps.iter().any(|step| step.contains("SEARCH text USING")), "{steps:?}");
+    assert!(steps.iter().all(|step| !step.contains("SCAN") || step.contains("json_each")), "{steps:?}");
+}
+
+#[tokio::test]
 async fn a_start_reads_the_open_questions_alone() {
     let home = home();
     drop(open(&home));
@@ -302,6 +315,16 @@ async fn what_is_to_be_read_back_is_looked_for_among_the_unread_conversations_al
         assert!(steps.iter().any(|step| step.contains("session_unread")), "{steps:?}");
         assert!(steps.iter().all(|step| !step.contains("SCAN") || step.contains("session_unread")), "{steps:?}");
     }
+}
+
+#[tokio::test]
+async fn the_guard_rail_reads_the_turns_of_an_experiment_alone() {
+    let home = home();
+    drop(open(&home));
+    let steps = plan(&sql(home.path()), experiments::GUARDED);
+    let is_lookup = |step: &str| step.contains("SEARCH a ") || step.contains("turn_by_experiment");
+    assert_eq!(steps.iter().filter(|step| is_lookup(step)).count(), 2, "{steps:?}");
+    assert!(steps.iter().all(|step| is_lookup(step) || step.contains("ORDER BY")), "{steps:?}");
 }
 
 #[tokio::test]

@@ -87,6 +87,74 @@ async fn a_turn_keeps_what_its_requests_were_made_from_and_each_text_once() {
     assert_eq!(store.text(&Digest::of("nothing")).await.unwrap(), None);
 }
 
+/// Notes each text that is to be written, whether or not it is there.
+const NOTE_ATTEMPTS: [&str; 2] = [
+    "CREATE TABLE attempt (body TEXT);
+     CREATE TRIGGER attempts BEFORE INSERT ON text BEGIN INSERT INTO attempt VALUES (new.body); END",
+    "CREATE TABLE attempt (body TEXT);
+     CREATE FUNCTION note_attempt() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN INSERT INTO attempt VALUES (new.body); RETURN new; END $$;
+     CREATE TRIGGER attempts BEFORE INSERT ON text FOR EACH ROW EXECUTE FUNCTION note_attempt()",
+];
+
+/// Regression: each turn wrote the texts of all reduced messages in its window again. Those that were erased since, as
+/// with another conversation that refers to them, are written.
+#[tokio::test]
+async fn what_was_reduced_long_ago_was_written_by_every_turn() {
+    let home = home();
+    let store = open(&home);
+    let [sqlite, postgres] = NOTE_ATTEMPTS;
+    asked(&home, |conn| conn.execute_batch(conn.either(sqlite, postgres)).unwrap());
+    for (event, reduced, written) in [("Ev1", 500, 500), ("Ev2", 501, 4), ("Ev3", 501, 3)] {
+        let open = ask(&store, accept(&store, "slack:dm:U1", event).await).await;
+        let mut receipts = Receipts::default();
+        let window: Vec<Reference> =
+            (0..reduced).map(|id| Reference::Reduced(id, receipts.keep(format!("reduced {id}")))).collect();
+        let receipt = receipt(0, &mut receipts, window);
+        receipts.push(receipt);
+        store.record(open.turn, Recorded { receipts, ..recorded("q", "a") }, NOW).await.unwrap();
+        store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
+        let attempts = number(&home, "SELECT count(*) FROM attempt WHERE body LIKE 'reduced %'");
+        let stored = number(&home, "SELECT count(*) FROM text WHERE body LIKE 'reduced %'");
+        assert_eq!((attempts, stored), (written, reduced), "{event}");
+        let erased = "DELETE FROM attempt; DELETE FROM text WHERE body IN ('reduced 1', 'reduced 2', 'reduced 3')";
+        asked(&home, |conn| conn.execute_batch(erased).unwrap());
+    }
+}
+
+/// Regression: all receipts of a conversation were held in memory with every message in view of each request, which
+/// took 80 MB for 1,500 turns.
+#[tokio::test]
+async fn a_replay_was_given_every_message_in_view_of_every_request() {
+    let home = home();
+    let store = open(&home);
+    for event in ["Ev1", "Ev2"] {
+        let open = ask(&store, accept(&store, "slack:dm:U1", event).await).await;
+        let mut receipts = Receipts::default();
+        let block = Reference::Text { text: receipts.keep("<atoms>") };
+        let first = receipt(0, &mut receipts, vec![Reference::Whole(40), block, Reference::Added(0)]);
+        let second = receipt(1, &mut receipts, vec![Reference::Whole(40), Reference::Added(0), Reference::Added(1)]);
+        [first, second].into_iter().for_each(|receipt| receipts.push(receipt));
+        store.record(open.turn, Recorded { receipts, ..recorded("q", "a") }, NOW).await.unwrap();
+        store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
+    }
+    let reading = store.clone();
+    let read = move || reading.replayable(&"slack:dm:U1".parse().unwrap()).unwrap();
+    let replayable = tokio::task::spawn_blocking(read).await.unwrap();
+    let questions: Vec<i64> = replayable.dump.messages.iter().step_by(2).map(|stored| stored.id.unwrap()).collect();
+    let [system, tools, blocks] = ["You are a help desk.", "[]", "<atoms>"].map(Digest::of);
+    let request = |id: &i64| FirstRequest {
+        last: Some(*id),
+        budget: Budget { window: 8_000, limit: 4_000, answer: 2_000, seed_may_go: false },
+        system: system.clone(),
+        tools: tools.clone(),
+        as_text: false,
+        blocks: vec![blocks.clone()],
+    };
+    assert_eq!(replayable.requests, questions.iter().map(request).collect::<Vec<_>>());
+    assert_eq!(replayable.texts.len(), 3, "{:?}", replayable.texts);
+}
+
 #[tokio::test]
 async fn a_receipt_that_names_what_its_turn_does_not_have_is_refused_with_it() {
     let home = home();

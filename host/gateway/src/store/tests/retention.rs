@@ -11,14 +11,17 @@ use super::{
     receipts::receipt,
     *,
 };
-use crate::escalation::Marker;
+use crate::{
+    escalation::Marker,
+    store::{retention::BODIES, sql::params},
+};
 
 const KEY: &str = "slack:channel:C1:1.1";
 const OTHER: &str = "slack:dm:U1";
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// Every column that may hold what people or the model have said.
-const SAID: [(&str, &str); 12] = [
+const SAID: [(&str, &str); 13] = [
     ("message", "blocks"),
     ("live", "replacement"),
     ("session", "marker"),
@@ -31,6 +34,7 @@ const SAID: [(&str, &str); 12] = [
     ("outbox", "how"),
     ("escalation", "marker"),
     ("proposal", "marker"),
+    ("early_change", "text"),
 ];
 
 /// The columns in which a word is stored.
@@ -127,6 +131,64 @@ async fn a_text_that_another_conversation_refers_to_stays_for_it() {
     for shared in ["only of Ev2", "3 turns are not shown", "You are a help desk."] {
         assert!(is_stored(shared).await, "{shared}");
     }
+}
+
+/// Only the question led to the row, and that was gone.
+#[tokio::test]
+async fn whom_an_erased_question_had_been_put_to_was_kept_for_good() {
+    let home = home();
+    let store = open(&home);
+    for (wanted, event) in [(KEY, "Ev1"), (OTHER, "Ev2")] {
+        let open = ask(&store, accept(&store, wanted, event).await).await;
+        let marker = Marker { thread_ts: event.into(), ..marker(&["U9"]) };
+        let escalation = Some(EscalationUpdate::Asked(FrontName::Slack, marker));
+        let parts = vec![Outgoing { purpose: Purpose::Escalation, to: Some("U9".into()), ..Outgoing::reply("which?") }];
+        store.record(open.turn, Recorded { escalation, parts, ..recorded("q", "a") }, NOW).await.unwrap();
+        store.finish(open.turn, vec![sent(0, Some("1.2"))], vec![], NOW).await.unwrap();
+    }
+    assert_eq!(number(&home, "SELECT count(*) FROM asked_apart"), 2);
+    assert!(store.cancel_escalation("C1", "Ev1", "U1", NOW).await.unwrap().is_some());
+    erase(&store, KEY).await.unwrap();
+    assert_eq!(number(&home, "SELECT count(*) FROM asked_apart WHERE thread_ts = 'Ev1'"), 0);
+    assert_eq!(number(&home, "SELECT count(*) FROM asked_apart"), 1, "the other still waits");
+}
+
+/// With `sessions.keepDays` that was once an hour.
+#[tokio::test]
+async fn receipts_that_refer_to_nothing_that_was_said_were_read_with_the_others() {
+    let home = home();
+    let store = open(&home);
+    let open = ask(&store, accept(&store, KEY, "Ev1").await).await;
+    let mut receipts = Receipts::default();
+    let said = receipts.keep("what was said");
+    let mut plain = receipt(0, &mut receipts, vec![Reference::Whole(1), Reference::Whole(2), Reference::Whole(7)]);
+    plain.before.marker = None;
+    let plan = plain.plan.as_mut().unwrap();
+    plan.replaced.clear();
+    plan.marker = None;
+    let ways: [fn(&mut Receipt, Digest); 7] = [
+        |of, text| of.before.messages.push(Reference::Text { text }),
+        |of, text| of.before.messages.push(Reference::Reduced(3, text)),
+        |of, text| of.before.marker = Some(text),
+        |of, text| of.background = Some(text),
+        |of, text| of.plan.as_mut().unwrap().replaced.push((0, text)),
+        |of, text| of.plan.as_mut().unwrap().marker = Some((text, 1)),
+        |of, text| of.plan.as_mut().unwrap().recall = Some(text),
+    ];
+    for (call, refer) in (1..).zip(ways) {
+        let mut referring = Receipt { call, ..plain.clone() };
+        refer(&mut referring, said.clone());
+        receipts.push(referring);
+    }
+    receipts.push(plain);
+    store.record(open.turn, Recorded { receipts, ..recorded("q", "a") }, NOW).await.unwrap();
+    let mut calls: Vec<u32> = asked(&home, |conn| {
+        let mut statement = conn.prepare_cached(BODIES).unwrap();
+        let bodies = statement.query_map(params![open.session.0, 0_i64, i64::MAX], |row| row.get::<_, String>(0));
+        bodies.unwrap().map(|body| serde_json::from_str::<Receipt>(&body.unwrap()).unwrap().call).collect()
+    });
+    calls.sort_unstable();
+    assert_eq!(calls, [1, 2, 3, 4, 5, 6, 7]);
 }
 
 #[tokio::test]

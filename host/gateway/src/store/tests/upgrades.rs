@@ -78,7 +78,7 @@ async fn a_store_of_before_is_backed_up_upgraded_and_can_be_given_back_as_it_was
     assert_eq!(content(&backup), before);
 
     let lock = HomeLock::take(home.path()).unwrap();
-    Store::put_back(&lock, &backup, None, Timestamp::now()).unwrap();
+    Store::put_back(&lock, &backup, || None, Timestamp::now()).unwrap();
     assert_eq!(content(&path), before);
     drop(open_as_before(&path));
 

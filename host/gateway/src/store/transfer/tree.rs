@@ -136,6 +136,11 @@ pub fn key_of(path: &Path) -> Option<SessionKey> {
     ids.into_iter().flatten().all(session_key::is_id).then_some(key)
 }
 
+/// Whether a file is called as pmk calls those of conversations.
+pub fn is_named(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| FILES.iter().any(|file| name == *file))
+}
+
 /// Returns the path of a conversation's file.
 ///
 /// # Errors

@@ -7,7 +7,7 @@ use pmk_models::sim::{Sim, SimConfig};
 use crate::evaluation::{
     authoring::histories,
     compare::{
-        histories::{self as recorded, Source},
+        histories::{self as recorded, Met, Source},
         questions::{self, Placed, Questions},
         recording::Recording,
         replay::{Arm, Setup},
@@ -39,21 +39,29 @@ impl Session {
     }
 }
 
-/// Opens the first `most` conversations of these sources, and returns the problems of those that cannot be read.
+/// Opens up to `most` conversations of these sources, those of the newest files, and returns the problems of those that
+/// are left out.
 pub fn of(sources: Vec<Source>, most: usize, setup: &Setup, has_limit: bool) -> (Vec<Session>, Vec<String>) {
     let mut sessions = Vec::new();
     let mut problems = Vec::new();
-    for conversation in sources.into_iter().flat_map(recorded::of_source) {
+    let mut met = Met::default();
+    for (position, found) in recorded::each_once(sources, &mut met) {
         if sessions.len() == most {
             break;
         }
-        match conversation.map_err(|left| left.1).and_then(recorded::Conversation::open) {
+        let opened = match found {
+            Ok(conversation) => conversation.open().map_err(|error| error.to_string()),
+            Err(left) => Err(left.to_string()),
+        };
+        match opened {
             Ok((_, recording)) if recording.turns.is_empty() => {}
-            Ok((names, recording)) => sessions.push(session(names, recording, setup, has_limit)),
-            Err(error) => problems.push(error.to_string()),
+            Ok((names, recording)) => sessions.push((position, session(names, recording, setup, has_limit))),
+            Err(problem) => problems.push((position, problem)),
         }
     }
-    (sessions, problems)
+    sessions.sort_by_key(|(position, _)| *position);
+    problems.sort();
+    (sessions.into_iter().map(|(_, session)| session).collect(), problems.into_iter().map(|(_, told)| told).collect())
 }
 
 /// Returns the problems of the questions about none of these conversations.

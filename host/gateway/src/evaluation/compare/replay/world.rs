@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use pmk_core::{Block, CapVerdict, Entry, Message, Origin, Transcript, tokens};
+use pmk_core::{Block, CapVerdict, Entry, Transcript, tokens};
 use pmk_models::{Answer, ErrorClass, Model, ModelError, Request, Stop, Usage};
 use pmk_policy::{
     DecidedBy, IncomingInput, Outcome as Asked, OverflowInput, PruneDecision, PruneInput, Record, Rung, Stack,
@@ -15,7 +15,7 @@ use crate::{
     calibration::{Calibration, TokenBudget},
     evaluation::compare::given::Given,
     exchange::{
-        AdminAlert, Ports, SummaryInput,
+        AdminAlert, Draft, Ports, SummaryInput,
         budget::DecidedPlan,
         material::{question, system},
         window::{Fold, Window},
@@ -168,17 +168,8 @@ impl Ports for World<'_> {
         }
     }
 
-    fn planned(&self, window: &Window, plan: Option<&DecidedPlan>) {
-        let Some(DecidedPlan { applied, .. }) = plan else { return };
-        let entries: Vec<&Entry> = window.entries().collect();
-        let results: u64 = applied.removed.iter().map(|&at| results(&entries[at as usize].message)).sum();
-        let mut seen = self.seen();
-        seen.dropped(applied.turns_dropped);
-        let tally = &mut seen.tally;
-        tally.results_dropped += results;
-        tally.messages_replaced += applied.replaced.len() as u64;
-        tally.messages_recalled += applied.recall.as_ref().map_or(0, |recall| recall.ids.len() as u64);
-    }
+    /// What leaves the window is counted when the turn is over: some of it may be taken back.
+    fn planned(&self, _window: &Window, _plan: Option<&DecidedPlan>) {}
 
     async fn edit_window(&self, _session: SessionId, _edit: WindowEdit, _told: Vec<Event>) -> Result<(), StoreError> {
         // Only the window itself is stored.
@@ -188,15 +179,11 @@ impl Ports for World<'_> {
     async fn fold(
         &self,
         _session: SessionId,
-        window: &Window,
+        _window: &Window,
         fold: &Fold,
         _told: Vec<Event>,
     ) -> Result<Option<LiveEntry>, StoreError> {
-        let (range, transcript) = (fold.range.clone(), window.transcript());
-        let mut seen = self.seen();
-        seen.tally.turns_summarised += transcript.turns_in(range.start, range.end) as u64;
-        seen.summarised.extend(transcript.entries()[range.clone()].iter().map(|entry| entry.id));
-        let position = i64::try_from(range.start).unwrap_or(i64::MAX);
+        let position = i64::try_from(fold.range.start).unwrap_or(i64::MAX);
         Ok(fold.summary.clone().map(|message| LiveEntry { position, entry: Entry::new(0, message) }))
     }
 
@@ -212,6 +199,17 @@ impl Seen {
         if turns > 0 {
             *self.drops.entry(self.turn).or_default() += u64::from(turns);
         }
+    }
+
+    /// Counts what a turn has left of the window.
+    pub(super) fn drafted(&mut self, draft: &Draft) {
+        self.dropped(draft.turns_dropped);
+        self.summarised.extend(&draft.summarised);
+        let tally = &mut self.tally;
+        tally.results_dropped += draft.results_dropped as u64;
+        tally.messages_replaced += draft.messages_replaced as u64;
+        tally.messages_recalled += draft.messages_recalled as u64;
+        tally.turns_summarised += u64::from(draft.turns_summarised);
     }
 
     /// Counts a request.
@@ -250,10 +248,4 @@ impl Seen {
             }
         }
     }
-}
-
-/// The number of tool and `mra` results in a message.
-fn results(message: &Message) -> u64 {
-    let blocks = message.blocks.iter().filter(|block| matches!(block, pmk_core::Block::ToolResult { .. }));
-    blocks.count() as u64 + u64::from(message.origin == Origin::MraResult)
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use pmk_core::Language;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::{markup::escape, table::count};
 use crate::messages::terminal;
@@ -16,6 +17,14 @@ const BOTTOM: f64 = 42.0;
 
 /// The most points of a line.
 const MAX_POINTS: usize = 240;
+
+/// The most columns of a name beside the lines, and how many of them are the end of a longer one.
+const MAX_NAME: usize = 18;
+const END_OF_NAME: usize = 8;
+
+/// The distance of names, and the room that the outermost ones need above or below.
+const NAME_STEP: f64 = 15.0;
+const NAME_ROOM: f64 = 8.0;
 
 /// The dash patterns of lines.
 const DASHES: [&str; 6] = ["none", "8 4", "2 3", "12 4 2 4", "5 2", "1 5"];
@@ -48,8 +57,9 @@ impl Axis {
         (value - self.low) / (self.high - self.low)
     }
 
+    /// Returns those that are on the axis: its end need not be one.
     fn ticks(&self) -> impl Iterator<Item = f64> + '_ {
-        let count = ((self.high - self.low) / self.step).round() as usize;
+        let count = ((self.high - self.low) / self.step + 1e-6).floor() as usize;
         (0..=count).map(|at| self.low + self.step * at as f64)
     }
 }
@@ -123,7 +133,7 @@ pub(super) fn curves(series: &[(&str, Vec<u64>)], language: Language) -> String 
     let translated = |text| terminal::translated(text, language).into_owned();
     let title = translated("Tokens of the first request of each turn, on average");
     let axes = (Axis::over(1.0, turns as f64), Axis::over(0.0, most as f64));
-    let x = Axis { low: 1.0, high: turns as f64, step: axes.0.step };
+    let x = Axis { low: 1.0, high: turns as f64, step: axes.0.step.max(1.0) };
     let names = [translated("turn of the conversation"), translated("tokens")];
     let mut plane = Plane::new(&title, x, axes.1, names, false);
     let mut labels = Vec::new();
@@ -148,20 +158,50 @@ pub(super) fn curves(series: &[(&str, Vec<u64>)], language: Language) -> String 
 /// Writes the names beside the ends of the lines, without overlaps.
 fn name_lines(svg: &mut String, mut labels: Vec<(f64, usize, &str)>) {
     labels.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut free = f64::MIN;
+    let step = NAME_STEP.min((HEIGHT - 2.0 * NAME_ROOM) / labels.len().max(1) as f64);
+    let mut free = NAME_ROOM;
+    for (y, ..) in &mut labels {
+        *y = y.max(free);
+        free = *y + step;
+    }
+    // What would be below the axis pushes those above it up, if there is room for all above it.
+    let needed = NAME_ROOM + step * labels.len().saturating_sub(1) as f64;
+    let mut free = needed.max(HEIGHT - BOTTOM - 2.0);
+    for (y, ..) in labels.iter_mut().rev() {
+        *y = y.min(free);
+        free = *y - step;
+    }
     for (y, number, label) in labels {
-        let y = y.max(free);
-        free = y + 15.0;
         let x = WIDTH - RIGHT + 12.0;
+        let (shown, label) = (escape(&fitting(label)), escape(label));
+        let title = if shown == label { String::new() } else { format!("<title>{label}</title>") };
         let _ = write!(
             svg,
-            "{}<text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+            "{}<text x=\"{:.1}\" y=\"{:.1}\">{title}{shown}</text>",
             shape(number, x + 4.0, y),
             x + 14.0,
             y + 4.0,
-            escape(label)
         );
     }
+}
+
+/// Shortens a name to what there is room for. Its end stays: the digest there may be all that tells two builds apart.
+fn fitting(label: &str) -> String {
+    if label.width() <= MAX_NAME {
+        return label.to_owned();
+    }
+    let start = first_columns(label.chars(), MAX_NAME - END_OF_NAME - 1);
+    let end = first_columns(label.chars().rev(), END_OF_NAME);
+    start.iter().chain(&['…']).chain(end.iter().rev()).collect()
+}
+
+/// Returns the first of these characters, as many as there is room for.
+fn first_columns(chars: impl Iterator<Item = char>, columns: usize) -> Vec<char> {
+    let within = |used: &mut usize, next: char| {
+        *used += next.width().unwrap_or(0);
+        (*used <= columns).then_some(next)
+    };
+    chars.scan(0, within).collect()
 }
 
 /// The position of each policy by tokens and evidence.
@@ -244,6 +284,47 @@ mod tests {
         assert!(points.len() <= MAX_POINTS + 1);
         assert_eq!(points.last(), Some(&(10_000.0, 9_999.0)));
         assert_eq!(thinned(&[]).count(), 0);
+    }
+
+    /// Regression: the fourth name and those after it were below the picture.
+    #[test]
+    fn names_of_equal_policies_were_written_below_the_picture() {
+        let points = |label| Point { label, x: (1_000.0, (900.0, 1_100.0)), y: (0.0, (0.0, 0.0)) };
+        for most in [7, 40] {
+            let svg = trade_off(&vec!["strict"; most].into_iter().map(points).collect::<Vec<_>>(), Language::English);
+            let heights = svg.split("<text ").skip(1).map(|text| {
+                let y = text.split("y=\"").nth(1).and_then(|y| y.split('"').next()).expect("a position");
+                y.parse::<f64>().expect("a number")
+            });
+            let heights: Vec<f64> = heights.collect();
+            assert!(heights.iter().all(|&y| (0.0..=HEIGHT).contains(&y)), "{heights:?}");
+            let of_names = &heights[heights.len() - most..];
+            let lowest = if most == 7 { HEIGHT - BOTTOM + 4.0 } else { HEIGHT };
+            assert!(of_names.iter().all(|&y| y <= lowest), "on those of the axis: {of_names:?}");
+            assert!(heights.len() > most && svg.matches(">strict</text>").count() == most, "{svg}");
+        }
+    }
+
+    /// Regression: the last tick was beyond the last turn.
+    #[test]
+    fn the_ticks_of_turns_went_beyond_the_last_one() {
+        for turns in [2, 3, 25, 40, 251] {
+            let axis = Axis { low: 1.0, high: f64::from(turns), step: Axis::over(1.0, f64::from(turns)).step };
+            assert!(axis.ticks().all(|tick| tick <= axis.high + 1e-3), "{turns}");
+        }
+        let svg = curves(&[("strict", vec![7; 25])], Language::English);
+        assert!(svg.contains(">21</text>") && !svg.contains(">26</text>"), "{svg}");
+    }
+
+    /// Regression: it was cut at the edge, and with it what told two builds apart.
+    #[test]
+    fn a_long_name_lost_its_end() {
+        let svg = curves(&[("standard 1.4.0 0123abcd", vec![1, 2])], Language::English);
+        assert!(svg.contains("<title>standard 1.4.0 0123abcd</title>standard …0123abcd</text>"), "{svg}");
+        assert_eq!(fitting("standard 1.4.0"), "standard 1.4.0");
+        // Each of these takes two columns.
+        assert_eq!(fitting("精簡的政策 0123abcd"), "精簡的政…0123abcd");
+        assert_eq!(fitting("精簡的政策與回想"), "精簡的政策與回想");
     }
 
     #[test]

@@ -2,11 +2,15 @@
 
 use pmk_core::{Entry, Message, Origin, Role, text::shortened};
 
-use crate::evaluation::compare::{
-    recording::Recording,
-    replay::{Arm, Setup},
-    runner::Replayed,
-    standing::{Standing, State, words},
+use crate::evaluation::{
+    authoring::stage::quietly,
+    compare::{
+        histories::Position,
+        recording::Recording,
+        replay::{Arm, Setup},
+        runner::Replayed,
+        standing::{Standing, State, words},
+    },
 };
 
 /// The most characters of a message that are shown.
@@ -41,9 +45,9 @@ pub struct Diff {
     pub inserted: Vec<Vec<(Origin, String)>>,
 }
 
-/// Returns the number of the most informative conversation: where the policies differ most in the visible evidence, or
+/// Returns the place of the most informative conversation: where the policies differ most in the visible evidence, or
 /// else in the tokens sent.
-pub fn most_telling(conversations: &[Replayed]) -> Option<usize> {
+pub fn most_telling(conversations: &[Replayed]) -> Option<Position> {
     let spread = |values: &dyn Fn(usize) -> u64, count: usize| {
         let (least, most) = (0..count).map(values).fold((u64::MAX, 0), |(least, most), v| (least.min(v), most.max(v)));
         most.saturating_sub(least)
@@ -53,15 +57,16 @@ pub fn most_telling(conversations: &[Replayed]) -> Option<usize> {
         let evidence = spread(&|at| outcomes[at].score.visible, outcomes.len());
         let tokens = spread(&|at| outcomes[at].tally.tokens_sent, outcomes.len());
         // Of several, the first.
-        (evidence, tokens, std::cmp::Reverse(replayed.number))
+        (evidence, tokens, std::cmp::Reverse(replayed.position))
     });
-    telling.map(|replayed| replayed.number)
+    telling.map(|replayed| replayed.position)
 }
 
 impl Diff {
     /// Replays a conversation once more, to its last request.
     pub fn of(arms: &[Arm], setup: &Setup, conversation: String, recording: &Recording) -> Diff {
-        let ends: Vec<Standing> = arms.iter().map(|arm| Standing::of(arm, setup, recording, &[])).collect();
+        let end = |arm: &Arm| Standing::of(arm, setup, recording, &[]);
+        let ends: Vec<Standing> = quietly(|| arms.iter().map(end).collect());
         let asked = ends.iter().map(Standing::newest).max().unwrap_or(0);
         // The answer to the last request was in no request.
         let entries = recording.entries.iter().take_while(|entry| entry.id <= asked);

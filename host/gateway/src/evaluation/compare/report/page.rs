@@ -109,7 +109,7 @@ impl Page {
         self.push(&format!("<h2>{title}</h2>\n<div class=\"wide\"><table>\n<thead><tr>"));
         let heading = ["policy", "metric", "effect", "interval", "adjusted p", "", "would be found"];
         for name in heading.map(|name| self.translated(name)) {
-            self.push(&format!("<th>{name}</th>"));
+            self.push(&format!("<th scope=\"col\">{name}</th>"));
         }
         self.push("</tr></thead>\n<tbody>\n");
         for comparison in &report.comparisons {
@@ -125,7 +125,7 @@ impl Page {
                 let [policy, baseline] =
                     [comparison.policy, comparison.baseline].map(|at| escape(&report.policies[at].label));
                 let row = format!(
-                    "<tr class=\"{class}\"><td>{policy} {} {baseline}</td><td>{}</td><td class=\"n\">{effect}</td>\
+                    "<tr class=\"{class}\"><th scope=\"row\">{policy} {} {baseline}</th><td>{}</td><td class=\"n\">{effect}</td>\
                      <td class=\"n\">[{}, {}]</td><td class=\"n\">{:.4}</td><td>{}</td><td class=\"n\">{detectable}</td></tr>\n",
                     self.language.pick("against", "對"),
                     self.translated(metric.name()),
@@ -208,11 +208,11 @@ impl Page {
             )),
         );
         self.push(&format!(
-            "<h2>{title}</h2>\n<p>{about}</p>\n<div class=\"wide\"><table class=\"diff\">\n<thead><tr><th>#</th>"
+            "<h2>{title}</h2>\n<p>{about}</p>\n<div class=\"wide\"><table class=\"diff\">\n<thead><tr><th scope=\"col\">#</th>"
         ));
         let heading = ["who", "message"];
         for name in heading.map(|name| self.translated(name)) {
-            self.push(&format!("<th>{name}</th>"));
+            self.push(&format!("<th scope=\"col\">{name}</th>"));
         }
         for policy in &report.policies {
             self.push(&format!("<th scope=\"col\">{}</th>", escape(&policy.label)));

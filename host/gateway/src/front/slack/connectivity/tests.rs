@@ -304,6 +304,29 @@ async fn what_was_missed_in_a_silence_across_a_restart_was_forgotten() {
     assert_eq!(hearing.deaf_for(), Some(Duration::from_secs(7)), "what was written before is looked for");
 }
 
+/// Regression: a machine that slept for minutes, and could not be reached for some more after that, had missed nothing.
+#[tokio::test(start_paused = true)]
+async fn what_fell_into_a_sleep_and_a_short_silence_was_lost() {
+    let hearing = hearing();
+    let open = hearing.opened();
+    pass(3_600 * SECOND).await;
+    hearing.was_deaf(Duration::from_secs(200));
+    assert_eq!((hearing.deaf_for(), Told::missing(&hearing)), (Some(Duration::from_secs(200)), vec![]));
+    drop(open);
+    pass(120 * SECOND).await;
+    let _open = hearing.opened();
+    assert_eq!(Told::missing(&hearing), [320], "since it fell asleep");
+    // What was written until now is looked for.
+    hearing.was_deaf(Duration::from_secs(100));
+    assert_eq!(Told::missing(&hearing), [] as [u64; 0]);
+    pass(60 * SECOND).await;
+    hearing.was_deaf(Duration::from_secs(30));
+    assert_eq!(Told::missing(&hearing), [] as [u64; 0], "160 s since the first one began");
+    pass(120 * SECOND).await;
+    hearing.was_deaf(Duration::from_secs(60));
+    assert_eq!(Told::missing(&hearing), [280], "without a single connection lost");
+}
+
 /// Regression: a short silence was forgotten as soon as it was over, so that the next run did not know of it: the last
 /// attempt at what had been written in it fell into the restart.
 #[tokio::test(start_paused = true)]
