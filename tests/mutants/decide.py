@@ -108,8 +108,10 @@ def ask_tests(suite, mutants, results, copy, options):
             code, out = suite.ask(some, {"PMK_MUTANT": str(number)}, seconds)
             if code != 0:
                 failed = re.findall(r"^test (\S+) \.\.\. FAILED", out, re.M) or some
-                # On a machine that is busy a test may fail by itself.
-                if suite.ask(failed, {}, seconds)[0] == 0:
+                # On a machine that is busy a test may fail by itself: with the mutant it has to fail again, without to pass.
+                again, out = suite.ask(failed, {"PMK_MUTANT": str(number)}, seconds)
+                failed = re.findall(r"^test (\S+) \.\.\. FAILED", out, re.M) or failed
+                if again != 0 and suite.ask(failed, {}, seconds)[0] == 0:
                     return tell(mutant, results, suite.name, failed[0] + ("" if code is not None else " (hangs)"))
         return tell(mutant, results, suite.name, None, len(reaching))
 
@@ -129,7 +131,9 @@ def ask_simulation(mutants, results, copy, options):
         if mutant["number"] not in reached:
             return tell(mutant, results, "simulation", None, 0)
         code, out = run(simulate, copy, {"PMK_MUTANT": str(mutant["number"])}, 1_200)
-        return tell(mutant, results, "simulation", out.splitlines()[0][:160] if code else code if code == 0 else "it hangs", 1)
+        # One that is killed says nothing.
+        said = next(iter(out.splitlines()), f"it ends with {code}")[:160]
+        return tell(mutant, results, "simulation", "it hangs" if code is None else said if code else None, 1)
 
     with ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(one, [mutant for mutant in mutants if is_open(mutant, results, "simulation")]))

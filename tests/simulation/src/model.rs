@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use pmk_core::{Block, Role, testing::pairs_are_whole, tokens};
+use pmk_core::{Block, Message, Role, testing::pairs_are_whole, tokens};
 use pmk_models::{
     Answer, ErrorClass, Meter, Model, ModelError, Request, Stop, Tool, Usage,
     classify::{Failed, classify},
@@ -21,6 +21,12 @@ use crate::{
 /// The delimiters of a question's name.
 pub const OPEN: char = '⟦';
 pub const CLOSE: char = '⟧';
+
+/// What a provider says that takes a history for torn.
+const MALFORMED: &str = r#"{"error":{"type":"invalid_request_error","message":"messages.1: `tool_use` ids were found without `tool_result` blocks immediately after"}}"#;
+
+/// What every summary begins with.
+pub const SUMMARY: &str = "They went through the parts one by one.";
 
 /// The name of a question, which is part of its text.
 pub fn name(number: usize) -> String {
@@ -45,10 +51,33 @@ fn of_tool(Tool { name, description, input_schema }: &Tool) -> u64 {
     u64::from(tokens::estimate(&format!("{name} {description} {input_schema}")))
 }
 
-/// What a request says last.
+/// Whether a message calls tools: by blocks, or in the words that the gateway uses where those are refused.
+fn calls_tools(message: &Message) -> bool {
+    let is_call = |block: &Block| match block {
+        Block::ToolUse { .. } => true,
+        Block::Text { text } => text.starts_with("[called ") || text.starts_with("```"),
+        _ => false,
+    };
+    message.role == Role::Assistant && message.blocks.iter().any(is_call)
+}
+
+/// Whether it brings the results of tools.
+fn brings_results(request: &Request) -> bool {
+    request.messages.iter().nth_back(1).is_some_and(|message| calls_tools(message))
+}
+
+/// What a request says last. The results of tools say nothing: what they were called for does, or what was said meanwhile.
 fn last(request: &Request) -> &str {
-    let blocks = request.messages.last().map(|message| &message.blocks).into_iter().flatten();
-    let last = blocks.rev().find_map(|block| if let Block::Text { text } = block { Some(text.as_str()) } else { None });
+    let messages = &request.messages;
+    let mut said = (0..messages.len()).rev().filter(|&at| messages[at].role == Role::User);
+    let last = said.find_map(|at| {
+        let brings_results = at > 0 && calls_tools(&messages[at - 1]);
+        let mut texts = messages[at].blocks.iter().rev().filter_map(|block| match block {
+            Block::Text { text } => Some(text.as_str()),
+            _ => None,
+        });
+        texts.find(|text| !brings_results || !names(text).is_empty())
+    });
     last.unwrap_or_default()
 }
 
@@ -127,12 +156,28 @@ impl WorldsModel {
         classify(&Failed { provider: "simulated", status, retry_after: None, window, body })
     }
 
+    /// It says that it is overloaded, or that this account asks too often, and mostly for how long.
+    fn busy(&self) -> ModelError {
+        let mut rng = self.world.dice("busy");
+        let (status, kind) = one_of(&mut rng, &[(529, "overloaded_error"), (429, "rate_limit_error")]);
+        let body = format!(r#"{{"error":{{"type":"{kind}","message":"Later"}}}}"#);
+        let retry_after = (rng.u8(0..3) > 0).then(|| Duration::from_secs(rng.u64(0..40)));
+        let window = Some(self.window());
+        classify(&Failed { provider: "simulated", status: Some(status), retry_after, window, body: &body })
+    }
+
     /// What a contact's message is, with what is to be learnt from it.
     fn reading(&self, reply: &str) -> String {
         let kind = one_of(&mut self.world.dice("reading"), &["answer", "answer", "later", "question", "other", "poem"]);
         let named = reply.split_whitespace().next().unwrap_or_default();
         let learnt = json!({"kind": kind, "question": format!("{named} Which part?"), "summary": reply, "tags": []});
         learnt.to_string()
+    }
+
+    /// Whether it calls tools before it answers one of the questions that are asked when all is well.
+    fn looks_up(&self, request: &Request, asked: &[usize]) -> bool {
+        let is_probe = asked.iter().any(|&number| self.world.scenario.is_probe(number));
+        is_probe && !brings_results(request) && self.world.dice("probe calls").u8(0..3) == 0
     }
 
     fn calls(&self, request: &Request) -> Vec<Block> {
@@ -192,6 +237,23 @@ impl Model for WorldsModel {
     }
 
     async fn ask(&self, request: &Request, meter: &Meter) -> Result<Answer, ModelError> {
+        let answer = self.answer(request, meter).await;
+        let is_none = match &answer {
+            Ok(answer) => answer.blocks.is_empty(),
+            Err(error) => {
+                self.world.say(|| format!("model fails: {error}"));
+                true
+            }
+        };
+        if is_none {
+            self.world.witness.hindered(self.world.time(), &asked(request));
+        }
+        answer
+    }
+}
+
+impl WorldsModel {
+    async fn answer(&self, request: &Request, meter: &Meter) -> Result<Answer, ModelError> {
         let world = &self.world;
         world.step(Point::Model).await;
         self.check(request);
@@ -214,13 +276,17 @@ impl Model for WorldsModel {
             return Err(ModelError::new(ErrorClass::Transport, "no route to the model"));
         }
         if world.strikes(Trouble::ModelBusy) {
-            return Err(self.failed(Some(529), r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#));
+            return Err(self.busy());
         }
         if world.strikes(Trouble::ModelHangs) {
             tokio::time::sleep(Duration::from_secs(60)).await;
             return Err(ModelError::silent_for(Duration::from_secs(60)));
         }
-        let usage = Usage { input_tokens: counted.min(most), output_tokens: 20, ..Usage::default() };
+        let usage = match world.dice("usage").u8(0..20) {
+            // Some servers do not say.
+            0 => Usage::default(),
+            _ => Usage { input_tokens: counted.min(most), output_tokens: 20, ..Usage::default() },
+        };
         let charge = || {
             world.witness.spent(usage.input_tokens, usage.output_tokens);
             meter.add(usage);
@@ -230,7 +296,10 @@ impl Model for WorldsModel {
             return Err(ModelError::new(ErrorClass::Transport, "the stream ended early"));
         }
         if world.strikes(Trouble::ModelRiddle) {
-            return Err(self.failed(Some(422), "<html>the oracle turns away</html>"));
+            return Err(match world.dice("riddle").u8(0..3) {
+                0 => self.failed(Some(400), MALFORMED),
+                _ => self.failed(Some(422), "<html>the oracle turns away</html>"),
+            });
         }
         if world.strikes(Trouble::ModelDeclines) {
             charge();
@@ -251,7 +320,8 @@ impl Model for WorldsModel {
         if is_silent || world.strikes(Trouble::ModelEmpty) {
             return answers(vec![], Stop::End);
         }
-        if !request.tools.is_empty() && world.strikes(Trouble::ModelCalls) {
+        let calls = world.strikes(Trouble::ModelCalls) || self.looks_up(request, &asked);
+        if !request.tools.is_empty() && calls {
             return answers(self.calls(request), Stop::ToolUse);
         }
         if let Some(reply) = to_be_read(request) {
@@ -262,7 +332,7 @@ impl Model for WorldsModel {
         }
         // A request without a question is for a summary.
         let (mut text, call) = match asked.is_empty() {
-            true => ("They went through the parts one by one.".to_owned(), None),
+            true => (SUMMARY.to_owned(), None),
             false => {
                 let all = asked.iter().map(|&number| format!("The answer to {}. ", name(number)));
                 let call = world.count("answers");

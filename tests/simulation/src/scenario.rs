@@ -371,6 +371,12 @@ fn numbered(events: Vec<(u64, What)>) -> Vec<Event> {
 }
 
 impl Scenario {
+    /// Whether this question tests whether its conversation still works.
+    pub fn is_probe(&self, number: usize) -> bool {
+        let mut events = self.events.iter().filter(|event| event.number == number);
+        events.any(|event| matches!(event.what, What::Says(Said { is_probe: true, .. })))
+    }
+
     /// Whether one of several hosts was suspended or cut off at some time between these.
     pub fn harms_between(&self, from: u64, to: u64) -> bool {
         self.events.iter().any(|event| match event.what {

@@ -499,6 +499,9 @@ impl Front for Slack {
     async fn placeholder(&self, question: &Inbound, text: &str) -> Result<Option<String>, FrontError> {
         let Inbound { event_id, reply_to, .. } = question;
         let came = self.before_saying(Some(&reply_to.channel)).await?;
+        if self.world.refuses(&format!("placeholder {event_id}")) {
+            return Err(FrontError::Refused { what: "msg_too_weird".to_owned(), may_pass: false });
+        }
         let tag = Tag {
             event_id: event_id.clone(),
             event_ids: vec![],
@@ -591,6 +594,10 @@ impl Front for Slack {
 
     async fn withdraw(&self, _reply_to: &ReplyTo, id: &str) -> Result<(), FrontError> {
         self.before_saying(None).await?;
+        if self.world.refuses(&format!("withdraw {id}")) {
+            self.becomes(id, Known::ToNobody);
+            return Err(FrontError::Refused { what: "cant_delete_message".to_owned(), may_pass: false });
+        }
         self.delete(id);
         self.after().await
     }

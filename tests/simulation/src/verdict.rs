@@ -46,6 +46,9 @@ use heeded::Vote;
 /// A model with a smaller window has hardly room for the system prompt and a question.
 const LEAST_ROOM: u64 = 2_500;
 
+/// Only a message with more characters may be too long for a model.
+const LONGEST_LINE: usize = 400;
+
 /// The outcome of a world.
 pub struct Outcome {
     pub breaches: Vec<String>,
@@ -336,8 +339,22 @@ impl Verdict<'_> {
         replies
     }
 
+    /// Whether there is a cause for a reply that is no answer: it is long, or to be stopped, or the model did not answer a
+    /// request for it.
+    fn has_excuse(&self, question: &Question, reply: &Post) -> bool {
+        let is_long = |asked: &Question| asked.inbound.text.chars().count() > LONGEST_LINE;
+        let here: Vec<&Question> =
+            self.questions.iter().filter(|other| other.inbound.key == question.inbound.key).collect();
+        let mut together = here.iter().filter(|other| reply.shows.is_about(other));
+        let since = question.first_sent_at.unwrap_or_default();
+        together.any(|asked| {
+            let is_stopped = self.is_to_stop(asked.number) || stopped_by_word(asked, &here);
+            is_long(asked) || is_stopped || self.world.witness.is_hindered(asked.number, &(since..=reply.at))
+        })
+    }
+
     fn judge_question(&self, question: &Question, breaches: &mut Vec<String>) -> bool {
-        let Question { number, accepted_at, is_acknowledged, is_probe, is_stop, .. } = question;
+        let Question { number, accepted_at, is_acknowledged, is_probe, is_stop, is_order, .. } = question;
         let replies = self.replies(question);
         let parked = self.parked(question);
         // One that was asked while the gateway was away may never have been sent.
@@ -369,6 +386,12 @@ impl Verdict<'_> {
                 }
                 if !named.is_empty() && !named.iter().any(is_asked) {
                     breaches.push(format!("q{number} got an answer to {named:?}"));
+                }
+                if !*is_stop && !*is_order && reply.text.contains(model::SUMMARY) {
+                    breaches.push(format!("q{number} got an answer to no question: {}", reply.text));
+                }
+                if !*is_stop && !*is_order && !is_models && !self.has_excuse(question, reply) {
+                    breaches.push(format!("q{number} got no answer, for no reason, but: {}", reply.text));
                 }
                 if self.world.witness.went_in_time(*number) {
                     breaches.push(format!("q{number} was deleted before it was answered, and was answered"));

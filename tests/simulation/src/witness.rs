@@ -98,6 +98,8 @@ struct Known {
     stopping: BTreeSet<usize>,
     /// Requests that were cancelled while the model processed them: when, and what they asked.
     given_up: Vec<(u64, Vec<usize>)>,
+    /// Requests that the model did not answer: when, and what they asked.
+    hindered: Vec<(u64, Vec<usize>)>,
     /// The input and the output tokens of what the model has answered.
     spent: [u64; 2],
     /// The requests that it has refused as too long: those that were to answer people, and all.
@@ -200,6 +202,18 @@ impl Witness {
     pub fn all_given_up(&self, between: RangeInclusive<u64>) -> Vec<Vec<usize>> {
         let known = self.known();
         known.given_up.iter().filter(|(at, _)| between.contains(at)).map(|(_, asked)| asked.clone()).collect()
+    }
+
+    /// The model gave no answer to a request that asks these questions.
+    pub fn hindered(&self, at: u64, asked: &[usize]) {
+        self.known().hindered.push((at, asked.to_vec()));
+    }
+
+    /// Whether it gave none to a request that asks this question, or in this period to one that asks none: a turn may need
+    /// a summary.
+    pub fn is_hindered(&self, number: usize, between: &RangeInclusive<u64>) -> bool {
+        let is_about = |asked: &[usize], at| asked.contains(&number) || asked.is_empty() && between.contains(at);
+        self.known().hindered.iter().any(|(at, asked)| is_about(asked, at))
     }
 
     /// It is asked again on request.

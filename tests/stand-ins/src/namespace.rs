@@ -14,6 +14,9 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::{not_run, relay::Relay};
 
+/// Set where a machine without `ip` is a mistake.
+const REQUIRED: &str = "PMK_TEST_NAMESPACES";
+
 /// A namespace that is deleted when this is dropped.
 pub struct Namespace {
     name: String,
@@ -21,7 +24,12 @@ pub struct Namespace {
 
 impl Namespace {
     /// Creates a namespace; `None`, with a message, if this user may not create any.
+    ///
+    /// # Panics
+    /// If there is no `ip` where it is required.
     pub fn new() -> Option<Namespace> {
+        let has_ip = Command::new("ip").arg("-Version").output().is_ok();
+        assert!(has_ip || std::env::var_os(REQUIRED).is_none(), "`{REQUIRED}` is set and there is no `ip`");
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let name = format!("pmk-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let namespace = Namespace { name };
