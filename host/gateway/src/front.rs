@@ -443,6 +443,8 @@ pub struct BackfillRequest {
     pub read_apart: Vec<String>,
     /// How many threads are read with it at most.
     pub most_threads: usize,
+    /// Whether it is not read once more for threads that fail.
+    pub is_last: bool,
 }
 
 /// The result of reading back.

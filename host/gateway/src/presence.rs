@@ -265,7 +265,7 @@ impl Presence {
 
     /// Reads back, as owed. What cannot be done now is retried one heartbeat later.
     async fn keep_reading(&self) -> Infallible {
-        let mut failed = missed::Failed::new();
+        let mut failed = missed::Failed::default();
         loop {
             if self.makes_good() {
                 missed::read(&self.ports, &mut failed).await;

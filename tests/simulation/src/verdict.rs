@@ -200,7 +200,8 @@ struct Verdict<'a> {
 /// Whether its author has written a "stop" after it.
 fn stopped_by_word(asked: &Question, here: &[&Question]) -> bool {
     let stops = |other: &&&Question| other.is_stop && other.inbound.user == asked.inbound.user;
-    here.iter().filter(stops).any(|stop| stop.said_at > asked.said_at)
+    let place = |question: &Question| (question.said_at, question.inbound.ts.clone());
+    here.iter().filter(stops).any(|stop| place(stop) > place(asked))
 }
 
 impl Verdict<'_> {

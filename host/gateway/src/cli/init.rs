@@ -285,8 +285,12 @@ fn is_another(given: Option<&Address>, provider: Provider, before: Option<&str>)
         Provider::OpenAi => variable("OPENAI_BASE_URL"),
         Provider::ClaudeCli | Provider::Sim => None,
     };
-    let before = set.as_deref().or(before).or(provider.own_address()).map(|url| url.trim().trim_end_matches('/'));
-    given.is_some_and(|Address(url)| before != Some(url.trim_end_matches('/')))
+    let Some(Address(given)) = given else { return false };
+    let is_same = |url: &str| url.trim().trim_end_matches('/') == given.trim_end_matches('/');
+    match (set.as_deref(), before) {
+        (None, None) => !provider.own_address().is_some_and(is_same),
+        (set, before) => !set.into_iter().chain(before).any(is_same),
+    }
 }
 
 /// The environment variable for a provider's key.

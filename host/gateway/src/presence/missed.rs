@@ -51,8 +51,16 @@ const MOST_ATTEMPTS: u32 = 3;
 /// The longest pause before a place in which one has failed is tried again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10 * 60);
 
-/// The places in which something could not be read, and when they are to be tried again.
-pub(super) type Failed = HashMap<SessionKey, Retry>;
+/// What could not be read until now.
+#[derive(Default)]
+pub(super) struct Failed {
+    /// The places in which something could not be read, and when they are to be tried again.
+    retries: HashMap<SessionKey, Retry>,
+    /// How often a conversation was read without some of its threads.
+    partly: HashMap<SessionKey, u32>,
+    /// The conversations that were not read completely, and count as such.
+    cut: HashSet<SessionKey>,
+}
 
 /// When a place is to be tried again.
 pub(super) struct Retry {
@@ -116,19 +124,19 @@ pub(super) async fn read(ports: &Ports, failed: &mut Failed) {
         if ports.stop.is_cancelled() {
             break;
         }
-        let place = place_of(conversation);
+        let place = place_of(&conversation.key);
         if waiting.contains(&place) {
             continue;
         }
         let apart = threads.get(conversation.channel.as_str()).map(Vec::as_slice).unwrap_or_default();
-        let before = failed.get(&place).map_or(0, |retry| retry.failures);
-        match read_one(ports, conversation, apart, before, &mut reading).await {
+        match read_one(ports, conversation, apart, failed, &mut reading).await {
             Ok(ReadProgress::On) => failures = 0,
             Ok(ReadProgress::Failed) => {
                 if !conversation.is_due {
                     waiting.insert(place.clone());
                 }
-                failed.insert(place, Retry::after(before));
+                let before = failed.retries.get(&place).map_or(0, |retry| retry.failures);
+                failed.retries.insert(place, Retry::after(before));
                 failures += 1;
                 if failures == MOST_FAILURES {
                     break;
@@ -156,17 +164,21 @@ pub(super) async fn read(ports: &Ports, failed: &mut Failed) {
 /// Returns what is to be tried now: places in which something has failed come last, the most often after all others.
 /// Places with nothing to read any more are forgotten.
 fn to_try(mut conversations: Vec<MissedConversation>, failed: &mut Failed) -> Vec<MissedConversation> {
-    let places: HashSet<SessionKey> = conversations.iter().map(place_of).collect();
-    failed.retain(|place, _| places.contains(place));
+    let places: HashSet<SessionKey> = conversations.iter().map(|conversation| place_of(&conversation.key)).collect();
+    let Failed { retries, partly, cut } = failed;
+    retries.retain(|place, _| places.contains(place));
+    partly.retain(|key, _| places.contains(&place_of(key)));
+    cut.retain(|key| places.contains(&place_of(key)));
     let now = Instant::now();
-    conversations.retain(|conversation| failed.get(&place_of(conversation)).is_none_or(|retry| retry.at <= now));
-    conversations.sort_by_key(|conversation| failed.get(&place_of(conversation)).map_or(0, |retry| retry.failures));
+    conversations.retain(|conversation| retries.get(&place_of(&conversation.key)).is_none_or(|retry| retry.at <= now));
+    conversations
+        .sort_by_key(|conversation| retries.get(&place_of(&conversation.key)).map_or(0, |retry| retry.failures));
     conversations
 }
 
 /// Returns the place that a conversation is in, or is.
-fn place_of(conversation: &MissedConversation) -> SessionKey {
-    SessionKey { thread: None, ..conversation.key.clone() }
+fn place_of(key: &SessionKey) -> SessionKey {
+    SessionKey { thread: None, ..key.clone() }
 }
 
 /// Returns the threads among these conversations, by their channel.
@@ -192,20 +204,22 @@ async fn leave_out(ports: &Ports, but: usize) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Reads a conversation in whose place reading has failed so often `before`.
 async fn read_one(
     ports: &Ports,
     unread: &MissedConversation,
     read_apart: &[String],
-    before: u32,
+    failed: &mut Failed,
     reading: &mut Reading,
 ) -> Result<ReadProgress, StoreError> {
+    let before = failed.partly.get(&unread.key).copied().unwrap_or(0);
+    let is_last = before + 1 >= MOST_ATTEMPTS;
     let place = BackfillRequest {
         channel: unread.channel.clone(),
         thread_ts: unread.key.thread.clone(),
         after: unread.after.clone(),
         read_apart: read_apart.to_vec(),
         most_threads: MOST_THREADS.saturating_sub(reading.threads),
+        is_last,
     };
     let Past { messages, in_threads, threads, is_whole, has_failed } = match ports.front.look_back(&place).await {
         Ok(past) => past,
@@ -227,14 +241,16 @@ async fn read_one(
         }
     };
     reading.threads += threads;
+    if has_failed {
+        failed.partly.insert(unread.key.clone(), before.saturating_add(1));
+    }
     // What was found is taken in now, and the conversation is read once more for the rest.
-    let is_once_more = has_failed && before + 1 < MOST_ATTEMPTS;
+    let is_once_more = has_failed && !is_last;
     if !is_once_more {
         reading.conversations += 1;
     }
     // One that is only read because others in its place are due is read with each attempt to read those.
-    let is_first = unread.is_due || before == 0 || has_failed && before + 1 == MOST_ATTEMPTS;
-    if !is_once_more && is_first && (!is_whole || has_failed) {
+    if !is_once_more && (!is_whole || has_failed) && failed.cut.insert(unread.key.clone()) {
         tracing::warn!(session = %unread.key, "this conversation cannot be read back completely");
         reading.cut += 1;
     }
@@ -275,7 +291,8 @@ mod tests {
     async fn of_what_had_failed_only_the_first_three_were_tried_again() {
         let channel = |id: &str| -> SessionKey { format!("slack:channel:{id}").parse().expect("a key") };
         let times = [("C1", 1), ("C3", 0), ("C4", 0)];
-        let mut failed: Failed = times.into_iter().map(|(id, times)| (channel(id), Retry::after(times))).collect();
+        let retries = times.into_iter().map(|(id, times)| (channel(id), Retry::after(times))).collect();
+        let mut failed = Failed { retries, ..Failed::default() };
         let due = [
             "slack:channel:C1",
             "slack:channel:C2:1.000001",
@@ -292,7 +309,7 @@ mod tests {
         assert_eq!(order(), [due[1], due[4], due[3]]);
         tokio::time::advance(BEAT_EVERY).await;
         assert_eq!(order(), [due[1], due[4], due[3], due[0], due[2]], "the most often last, and in its order");
-        assert_eq!(failed.len(), 2, "nothing is to be read in the fourth any more");
+        assert_eq!(failed.retries.len(), 2, "nothing is to be read in the fourth any more");
     }
 
     #[tokio::test(start_paused = true)]

@@ -100,7 +100,8 @@ async fn a_connection_that_slack_closes_is_closed_by_both() {
 async fn a_silence_was_told_only_after_its_end() {
     let rig = Rig::impatient().await;
     let (channel, after) = ("C1".into(), "1.0".into());
-    let everything = BackfillRequest { channel, thread_ts: None, after, read_apart: vec![], most_threads: 50 };
+    let everything =
+        BackfillRequest { channel, thread_ts: None, after, read_apart: vec![], most_threads: 50, is_last: false };
     rig.slack.fault("apps.connections.open", Fault::Status(503));
     rig.slack.drop_connections();
     until("it is told while it goes on", || !rig.missing().is_empty()).await;

@@ -541,10 +541,30 @@ async fn the_threads_that_were_read_with_channels_had_no_limit_in_all() {
     }
     for (most_threads, threads, is_whole) in [(50, 2, true), (1, 1, false), (0, 0, false)] {
         let (channel, after) = ("C1".into(), "1.0".into());
-        let everything = BackfillRequest { channel, thread_ts: None, after, read_apart: vec![], most_threads };
+        let everything =
+            BackfillRequest { channel, thread_ts: None, after, read_apart: vec![], most_threads, is_last: false };
         let past = rig.front.look_back(&everything).await.expect("it can be read");
         let found = past.messages.len() + past.in_threads.len();
         assert_eq!((past.threads, found, past.is_whole), (threads, threads, is_whole), "{most_threads}");
+    }
+    rig.finish().await;
+}
+
+/// Regression: where the threads with the newest replies failed, the others were never read.
+#[tokio::test]
+async fn threads_that_failed_kept_all_others_from_being_read() {
+    let rig = Rig::start().await;
+    for topic in ["one", "two", "three", "four", "five"] {
+        let root = rig.slack.talk("C1", "U2", topic, None);
+        rig.slack.talk("C1", "U2", "<@U0BOT> why?", Some(&root.ts));
+    }
+    for (is_last, threads) in [(false, 0), (true, 2)] {
+        rig.slack.fault_times("conversations.replies", 3, Fault::Error("internal_error"));
+        let (channel, after) = ("C1".into(), "1.0".into());
+        let everything =
+            BackfillRequest { channel, thread_ts: None, after, read_apart: vec![], most_threads: 50, is_last };
+        let past = rig.front.look_back(&everything).await.expect("it can be read");
+        assert_eq!((past.threads, past.is_whole, past.has_failed), (threads, true, true), "{is_last}");
     }
     rig.finish().await;
 }

@@ -42,7 +42,7 @@ const MAX_WAITS: usize = 5;
 /// How many threads are read with a conversation: those with the newest replies.
 const MAX_THREADS: usize = 50;
 
-/// After how many failures in a row no more of them are read now: it is not about one thread.
+/// After how many failures in a row no more of them are read until they are tried again: it is not about one thread.
 const MAX_FAILURES: usize = 3;
 
 /// How much older than what is read back the first message of such a thread may be: a day, in seconds.
@@ -82,10 +82,13 @@ pub(super) async fn look_back(
         return Ok(Past { is_whole, ..open(found, &Threads::new(), me, places, place) });
     }
     let with_roots = BackfillRequest { after: roots_after(&place.after), ..place.clone() };
-    let (found, is_all) = read(web, &with_roots).await?;
-    let ReadThreads { threads, is_whole, has_failed } =
-        read_threads(web, place, threads_to_read(&found, place)).await?;
-    let (count, is_whole) = (threads.len(), is_all && is_whole);
+    let (mut found, is_all) = read(web, &with_roots).await?;
+    let ReadThreads { threads, is_whole, unread } = read_threads(web, place, threads_to_read(&found, place)).await?;
+    let (count, is_whole, has_failed) = (threads.len(), is_all && is_whole, !unread.is_empty());
+    if !place.is_last {
+        // Whether they are answered is known once their threads are read.
+        found.retain(|message| !unread.contains(text(message, "ts")));
+    }
     let mut past = open(found, &threads, me, places, place);
     for (root, replies) in threads {
         let in_it = open(replies, &Threads::new(), me, places, &thread_of(place, &root));
@@ -100,17 +103,22 @@ pub(super) async fn look_back(
 /// What was written in threads.
 struct ReadThreads {
     threads: Threads,
-    /// Whether that is all of them, except for those that Slack failed to return.
+    /// Whether that is all of them, except for those that could not be read now.
     is_whole: bool,
-    has_failed: bool,
+    /// The messages that begin those.
+    unread: HashSet<String>,
 }
 
 /// Reads the first of these threads.
 async fn read_threads(web: &Web, place: &BackfillRequest, roots: Vec<String>) -> Result<ReadThreads, CallFailure> {
     let most = MAX_THREADS.min(place.most_threads);
-    let mut found = ReadThreads { threads: Threads::new(), is_whole: roots.len() <= most, has_failed: false };
+    let mut found = ReadThreads { threads: Threads::new(), is_whole: roots.len() <= most, unread: HashSet::new() };
     let mut failures = 0;
     for root in roots.into_iter().take(most) {
+        if failures == MAX_FAILURES && !place.is_last {
+            found.unread.insert(root);
+            continue;
+        }
         match read(web, &thread_of(place, &root)).await {
             Ok((mut replies, is_all)) => {
                 // Its first message is part of the conversation.
@@ -124,11 +132,8 @@ async fn read_threads(web: &Web, place: &BackfillRequest, roots: Vec<String>) ->
             Err(failure) if failure.was_not_made() || failure.is_about_the_app() => return Err(failure),
             Err(failure) => {
                 tracing::warn!(channel = place.channel, %failure, "cannot read what was missed in a thread");
-                found.has_failed = true;
+                found.unread.insert(root);
                 failures += 1;
-                if failures == MAX_FAILURES {
-                    break;
-                }
             }
         }
     }
@@ -326,6 +331,7 @@ mod tests {
             after: "100.000000".into(),
             read_apart: Vec::new(),
             most_threads: MAX_THREADS,
+            is_last: false,
         };
         open(objects(messages), &Threads::new(), &me(), places, &place)
     }
@@ -418,6 +424,7 @@ mod tests {
             after: "100.000000".into(),
             read_apart: Vec::new(),
             most_threads: MAX_THREADS,
+            is_last: false,
         };
         let is_open = |reply: Value| {
             let threads = Threads::from([("101.000000".to_owned(), objects(vec![reply]))]);
@@ -443,6 +450,7 @@ mod tests {
             after: "100.000000".into(),
             read_apart: Vec::new(),
             most_threads: MAX_THREADS,
+            is_last: false,
         };
         let apart = BackfillRequest { read_apart: vec!["050.000000".into()], ..place.clone() };
         let count = |threads: &Threads, place: &BackfillRequest| {
@@ -476,6 +484,7 @@ mod tests {
             after: "100.000000".into(),
             read_apart: vec!["080.000000".into()],
             most_threads: MAX_THREADS,
+            is_last: false,
         };
         assert_eq!(threads_to_read(&found, &place), ["070.000000", "050.000000"]);
         assert_eq!(roots_after("1700086400.000100"), "1700000000.000000");
