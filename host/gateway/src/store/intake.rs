@@ -11,7 +11,7 @@ use super::{
     error::Fault,
     events::{EventWriter, of_home},
     images, sessions,
-    sql::{Connection, Invalidation, OptionalExtension, PrefetchedRows, ValueRef, params},
+    sql::{Connection, Invalidation, OptionalExtension, PrefetchedRows, ToSql, ValueRef, params},
     writer::Prefetch,
 };
 use crate::chat::Inbound;
@@ -31,11 +31,16 @@ pub(super) const CALL_OFF: &str = "UPDATE inbox SET called_off = ?2 WHERE id = ?
 pub(super) const UNPARK: &str =
     "UPDATE inbox SET parked_at = NULL, parked_why = NULL, parked_told = 0 WHERE id = ?1 AND parked_at IS NOT NULL";
 pub(super) const EXPIRED_SEEN: &str = "SELECT front, key FROM seen WHERE at <= ?1 ORDER BY at LIMIT ?2";
-const FORGET_EXPIRED: &str =
-    "DELETE FROM seen WHERE (front, key) IN (SELECT front, key FROM seen WHERE at <= ?1 ORDER BY at LIMIT ?2)";
+/// Hosts go by the clock that they share, so that one whose clock is ahead forgets nothing that others have just seen.
+const FORGET_EXPIRED_OF_HOSTS: &str = "DELETE FROM seen WHERE (front, key) IN
+     (SELECT front, key FROM seen WHERE at <= (SELECT pmk_now()) - 86400000 ORDER BY at LIMIT ?1)";
 pub(super) const FORGET_SEEN: &str = "DELETE FROM seen WHERE front = ?1 AND key = ?2";
 pub(super) const IS_SEEN: &str = "SELECT 1 FROM seen WHERE front = ?1 AND key = ?2 AND at > ?3";
+const IS_SEEN_OF_HOSTS: &str =
+    "SELECT 1 FROM seen WHERE front = ?1 AND key = ?2 AND at > (SELECT pmk_now()) - 86400000";
 pub(super) const SEE: &str = "INSERT INTO seen (front, key, at) VALUES (?1, ?2, ?3)
+     ON CONFLICT (front, key) DO UPDATE SET at = excluded.at";
+const SEE_OF_HOSTS: &str = "INSERT INTO seen (front, key, at) VALUES (?1, ?2, pmk_now())
      ON CONFLICT (front, key) DO UPDATE SET at = excluded.at";
 /// A message that was for the bot only if it was about a question that waits, and to which nothing was said.
 pub(super) const ASIDE: &str = "SELECT message FROM inbox WHERE id = ?1 AND message LIKE '%\"if_awaited\":true%'
@@ -264,8 +269,9 @@ struct Asked<'c> {
 impl<'c> Asked<'c> {
     fn ask(conn: &'c Connection, inbound: &Inbound, now_ms: i64) -> Result<Asked<'c>, Fault> {
         let (front, expired) = (front_name(inbound.key.front), expired(now_ms));
-        let seen: Result<Vec<_>, _> =
-            names(inbound).map(|name| conn.prefetch(IS_SEEN, params![front, name, expired])).collect();
+        let seen: Result<Vec<_>, _> = names(inbound)
+            .map(|name| conn.prefetch(is_seen(conn), timed(conn, params![front, name, expired])))
+            .collect();
         let early = early::look_up(conn, inbound)?;
         let session = conn.prefetch(sessions::FIND_SESSION, [inbound.key.to_string()])?;
         conn.prefetch_ids("inbox", 1)?;
@@ -273,12 +279,24 @@ impl<'c> Asked<'c> {
     }
 }
 
+fn is_seen(conn: &Connection) -> &'static str {
+    conn.either(IS_SEEN, IS_SEEN_OF_HOSTS)
+}
+
+/// Returns the values of a statement that ends with a time, without that where the database knows it.
+fn timed<'v>(conn: &Connection, values: &'v [&'v dyn ToSql]) -> &'v [&'v dyn ToSql] {
+    match (conn, values) {
+        (Connection::Postgres(_), [values @ .., _]) => values,
+        _ => values,
+    }
+}
+
 /// Whether a message was accepted before, under any of its event ids.
 pub(super) fn was_seen(conn: &Connection, inbound: &Inbound, now_ms: i64) -> Result<bool, Fault> {
     let (front, expired) = (front_name(inbound.key.front), expired(now_ms));
-    let mut is_seen = conn.prepare_cached(IS_SEEN)?;
+    let mut is_seen = conn.prepare_cached(is_seen(conn))?;
     for name in names(inbound) {
-        if is_seen.exists(params![front, name, expired])? {
+        if is_seen.exists(timed(conn, params![front, name, expired]))? {
             return Ok(true);
         }
     }
@@ -287,9 +305,9 @@ pub(super) fn was_seen(conn: &Connection, inbound: &Inbound, now_ms: i64) -> Res
 
 /// Whether an event id was accepted before, on any front.
 pub(super) fn is_known(conn: &Connection, name: &str, now_ms: i64) -> Result<bool, Fault> {
-    let mut is_seen = conn.prepare_cached(IS_SEEN)?;
+    let mut is_seen = conn.prepare_cached(is_seen(conn))?;
     for front in [FrontName::Slack, FrontName::Console] {
-        if is_seen.exists(params![front_name(front), name, expired(now_ms)])? {
+        if is_seen.exists(timed(conn, params![front_name(front), name, expired(now_ms)]))? {
             return Ok(true);
         }
     }
@@ -299,10 +317,10 @@ pub(super) fn is_known(conn: &Connection, name: &str, now_ms: i64) -> Result<boo
 /// Marks a message as accepted, under all of its event ids.
 pub(super) fn see(conn: &Connection, inbound: &Inbound, now_ms: i64) -> Result<(), Fault> {
     let front = front_name(inbound.key.front);
-    let mut see = conn.prepare_cached(SEE)?;
+    let mut see = conn.prepare_cached(conn.either(SEE, SEE_OF_HOSTS))?;
     for name in names(inbound) {
         conn.moved(|| Invalidation::Seen(name.clone()));
-        see.run(params![front, name, now_ms])?;
+        see.run(timed(conn, params![front, name, now_ms]))?;
     }
     Ok(())
 }
@@ -330,7 +348,7 @@ pub(super) fn forget_aside(conn: &Connection, turn: TurnId, message: &Inbound) -
 /// Deletes some expired event ids. In SQLite one by one: see [`writer`](super::writer).
 fn clear_seen(conn: &Connection, expired: i64) -> Result<(), Fault> {
     if let Connection::Postgres(_) = conn {
-        return Ok(conn.prepare_cached(FORGET_EXPIRED)?.run(params![expired, CLEARED_AT_ONCE])?);
+        return Ok(conn.prepare_cached(FORGET_EXPIRED_OF_HOSTS)?.run([CLEARED_AT_ONCE])?);
     }
     let mut find = conn.prepare_cached(EXPIRED_SEEN)?;
     let found = find.query_map(params![expired, CLEARED_AT_ONCE], |row| Ok((row.get(0)?, row.get(1)?)))?;

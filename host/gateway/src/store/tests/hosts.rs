@@ -558,3 +558,14 @@ async fn who_was_killed_is_followed_at_once_by_a_run_of_the_same_home() {
     ask(&next, inbox).await;
     assert!(matches!(killed.commit_nothing().await, Err(StoreError::TakenOver { .. })));
 }
+
+/// Regression: what one host had accepted was new to another whose clock is more than a day ahead.
+#[tokio::test]
+async fn a_message_was_answered_twice_by_hosts_whose_clocks_are_more_than_a_day_apart() {
+    let Some([one, other]) = two() else { return };
+    let (behind, _lock) = at_work(&one).await;
+    let (ahead, _other_lock) = at_work(&other).await;
+    let (message, half_a_day) = (inbound(KEY, "Ev1"), 13 * 60 * 60 * 1_000);
+    assert!(behind.accept(&message, NOW - half_a_day).await.unwrap().is_some());
+    assert_eq!(ahead.accept(&message, NOW + half_a_day).await.unwrap(), None);
+}

@@ -79,11 +79,12 @@ async fn of_many_copies_at_once_one_is_taken_in() {
 async fn after_a_day_it_is_new_again() {
     let home = home();
     let store = open(&home);
-    assert!(store.accept(&inbound("slack:dm:U1", "Ev1"), NOW).await.unwrap().is_some());
-    assert_eq!(store.accept(&inbound("slack:dm:U1", "Ev1"), NOW + DAY_MS - 1).await.unwrap(), None);
+    let copy = inbound("slack:dm:U1", "Ev1");
     // A redelivery renews it.
-    assert_eq!(store.accept(&inbound("slack:dm:U1", "Ev1"), NOW + DAY_MS).await.unwrap(), None);
-    assert!(store.accept(&inbound("slack:dm:U1", "Ev1"), NOW + 2 * DAY_MS).await.unwrap().is_some());
+    for (now, is_new) in [(NOW, true), (NOW + DAY_MS - 1, false), (NOW + DAY_MS, false), (NOW + 2 * DAY_MS, true)] {
+        it_is(&home, now);
+        assert_eq!(store.accept(&copy, now).await.unwrap().is_some(), is_new, "{now}");
+    }
 }
 
 #[tokio::test]
@@ -91,8 +92,11 @@ async fn every_name_of_a_message_is_renewed_when_it_comes_again() {
     let home = home();
     let store = open(&home);
     let copy = |alias| with_alias("Ev1", alias);
+    it_is(&home, NOW);
     assert!(store.accept(&copy("ts:1"), NOW).await.unwrap().is_some());
+    it_is(&home, NOW + DAY_MS / 2);
     assert_eq!(store.accept(&copy("ts:2"), NOW + DAY_MS / 2).await.unwrap(), None);
+    it_is(&home, NOW + DAY_MS + 1);
     // By the alias that the second copy brought, and by the one that both have.
     let other = Inbound { event_id: "Ev2".into(), ..copy("ts:2") };
     assert_eq!(store.accept(&other, NOW + DAY_MS + 1).await.unwrap(), None);
@@ -103,10 +107,12 @@ async fn every_name_of_a_message_is_renewed_when_it_comes_again() {
 async fn expired_names_are_cleared_away() {
     let home = home();
     let store = open(&home);
+    it_is(&home, NOW);
     for n in 0..20 {
         store.accept(&with_alias(&format!("Ev{n}"), &format!("ts:{n}")), NOW + n).await.unwrap();
     }
     assert_eq!(number(&home, "SELECT count(*) FROM seen"), 40);
+    it_is(&home, NOW + DAY_MS);
     for n in 20..36 {
         store.accept(&with_alias(&format!("Ev{n}"), &format!("ts:{n}")), NOW + DAY_MS + n).await.unwrap();
     }
