@@ -215,17 +215,23 @@ async fn what_was_missed_in_a_channel_was_lost_if_slack_could_not_return_it_at_o
     assert!(slack.call_count("conversations.history") >= 2, "the first one has failed");
 }
 
-/// Regression: a thread that Slack could not return kept the whole channel from being read back.
-#[tokio::test(flavor = "multi_thread")]
-async fn one_thread_that_slack_could_not_return_kept_its_channel_from_being_read_back() {
-    let slack = Slack::start(rules().without_statuses().unlimited()).await;
+/// The home of a gateway that has answered a mention in C1, and has been away for ten minutes.
+async fn away_from_a_channel(slack: &Slack) -> Home {
     let home = Home::new();
-    let gateway = talking_with(&home, &slack, &[]).await;
+    let gateway = talking_with(&home, slack, &[]).await;
     let greeting = slack.mention("C1", "U1", "hello", None);
     assert!(slack.await_reply(&greeting, PATIENCE).await.is_some());
     home.await_events("turn.processed", 1);
     gateway.kill();
     age(&home, 10 * MINUTE);
+    home
+}
+
+/// Regression: a thread that Slack could not return kept the whole channel from being read back.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_thread_that_slack_could_not_return_kept_its_channel_from_being_read_back() {
+    let slack = Slack::start(rules().without_statuses().unlimited()).await;
+    let home = away_from_a_channel(&slack).await;
     for _ in 0..4 {
         let topic = slack.talked(8 * MINUTE, "C1", "U2", "deploy fails", None);
         slack.talked(7 * MINUTE, "C1", "U2", "again", Some(&topic.ts));
@@ -242,13 +248,7 @@ async fn one_thread_that_slack_could_not_return_kept_its_channel_from_being_read
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_missed_in_a_thread_was_lost_if_slack_could_not_return_it_for_a_moment() {
     let slack = Slack::start(rules().without_statuses().unlimited()).await;
-    let home = Home::new();
-    let gateway = talking_with(&home, &slack, &[]).await;
-    let greeting = slack.mention("C1", "U1", "hello", None);
-    assert!(slack.await_reply(&greeting, PATIENCE).await.is_some());
-    home.await_events("turn.processed", 1);
-    gateway.kill();
-    age(&home, 10 * MINUTE);
+    let home = away_from_a_channel(&slack).await;
     let topic = slack.talked(8 * MINUTE, "C1", "U2", "deploy fails", None);
     let open = slack.talked(7 * MINUTE, "C1", "U3", "<@U0BOT> why?", Some(&topic.ts));
     slack.fault_times("conversations.replies", 2, Fault::Error("internal_error"));

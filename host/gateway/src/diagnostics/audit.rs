@@ -10,6 +10,7 @@ use serde_json::Value;
 mod arms;
 mod bounds;
 mod count;
+mod median;
 pub mod read;
 
 pub use arms::{Arm, Arms, Shadow};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Counts, Record, count::middle};
+use super::{Counts, Record, median::middle};
 
 /// Experiments by name, their arms by name.
 pub type Arms = BTreeMap<String, BTreeMap<String, Arm>>;

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use pmk_knowledge::{Status, atom::Atom};
 use serde_json::Value;
 
-use super::{Audit, Counts, Flag, ModelTokens, Record, arms, bounds};
+use super::{Audit, Counts, Flag, ModelTokens, Record, arms, bounds, median::median};
 use crate::{
     escalation::Marker,
     ledger::{Month, Series},
@@ -367,19 +367,6 @@ fn add(counts: &mut Counts, name: String) {
 
 fn text(event: &Value, key: &str) -> String {
     event[key].as_str().unwrap_or_default().to_owned()
-}
-
-/// Returns the middle value, or the average of the two middle values.
-pub(super) fn median(mut values: Vec<u64>) -> Option<f64> {
-    values.sort_unstable();
-    middle(&values)
-}
-
-/// Returns the median of values that are sorted.
-pub(super) fn middle(sorted: &[u64]) -> Option<f64> {
-    let upper = *sorted.get(sorted.len() / 2)?;
-    let lower = sorted[(sorted.len() - 1) / 2];
-    Some((lower as f64 + upper as f64) / 2.0)
 }
 
 /// Returns a share of a whole, rounded to three digits; `None` if the whole is 0.

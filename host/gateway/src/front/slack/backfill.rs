@@ -324,15 +324,19 @@ mod tests {
         json!({"type": "message", "user": user, "ts": ts, "text": text})
     }
 
-    fn past_of(channel: &str, thread: Option<&str>, places: Places, messages: Vec<Value>) -> Past {
-        let place = BackfillRequest {
+    fn asked(channel: &str, thread: Option<&str>) -> BackfillRequest {
+        BackfillRequest {
             channel: channel.into(),
             thread_ts: thread.map(str::to_owned),
             after: "100.000000".into(),
             read_apart: Vec::new(),
             most_threads: MAX_THREADS,
             is_last: false,
-        };
+        }
+    }
+
+    fn past_of(channel: &str, thread: Option<&str>, places: Places, messages: Vec<Value>) -> Past {
+        let place = asked(channel, thread);
         open(objects(messages), &Threads::new(), &me(), places, &place)
     }
 
@@ -418,14 +422,7 @@ mod tests {
     #[test]
     fn a_question_in_the_thread_of_another_answered_that_one() {
         let root = said("U1", "101.000000", "<@UBOT> Q1?");
-        let place = BackfillRequest {
-            channel: "C1".into(),
-            thread_ts: None,
-            after: "100.000000".into(),
-            read_apart: Vec::new(),
-            most_threads: MAX_THREADS,
-            is_last: false,
-        };
+        let place = asked("C1", None);
         let is_open = |reply: Value| {
             let threads = Threads::from([("101.000000".to_owned(), objects(vec![reply]))]);
             let past = open(objects(vec![root.clone()]), &threads, &me(), Places::default(), &place);
@@ -444,14 +441,7 @@ mod tests {
     fn a_reply_that_its_channel_shows_too_was_judged_twice() {
         let mut shown = said("U1", "101.000000", "<@UBOT> and this?");
         (shown["thread_ts"], shown["subtype"]) = (json!("050.000000"), json!("thread_broadcast"));
-        let place = BackfillRequest {
-            channel: "C1".into(),
-            thread_ts: None,
-            after: "100.000000".into(),
-            read_apart: Vec::new(),
-            most_threads: MAX_THREADS,
-            is_last: false,
-        };
+        let place = asked("C1", None);
         let apart = BackfillRequest { read_apart: vec!["050.000000".into()], ..place.clone() };
         let count = |threads: &Threads, place: &BackfillRequest| {
             let past = open(objects(vec![shown.clone()]), threads, &me(), Places::default(), place);
@@ -478,14 +468,7 @@ mod tests {
             began("080.000000", "102.000000"),
             said("U1", "105.000000", "no thread"),
         ]);
-        let place = BackfillRequest {
-            channel: "C1".into(),
-            thread_ts: None,
-            after: "100.000000".into(),
-            read_apart: vec!["080.000000".into()],
-            most_threads: MAX_THREADS,
-            is_last: false,
-        };
+        let place = BackfillRequest { read_apart: vec!["080.000000".into()], ..asked("C1", None) };
         assert_eq!(threads_to_read(&found, &place), ["070.000000", "050.000000"]);
         assert_eq!(roots_after("1700086400.000100"), "1700000000.000000");
         assert_eq!(roots_after("1.0"), "0.000000");
