@@ -380,6 +380,31 @@ async fn a_thread_is_read_once_before_the_first_mention_in_it() {
     scene.behaved();
 }
 
+/// Regression: the turn that was answering there had it in memory, and stored it with its answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_deleted_in_a_thread_was_kept_by_the_answer_under_way() {
+    let scene = scene().await;
+    let _gateway = scene.start().await;
+    let parent = talk(&scene.slack);
+    let secret = scene.slack.talk("C1", "U2", "the password is heliotrope", Some(&parent));
+    scene.anthropic.hold();
+    let asked = scene.slack.mention("C1", "U4", "what is going on?", Some(&parent));
+    until_async("the model is asked", || (!scene.anthropic.requests().is_empty()).then_some(())).await;
+    assert!(scene.sent_last()[0].contains("heliotrope"));
+    let gone = scene.slack.take_back(&secret).expect("an event");
+    assert!(scene.slack.await_ack(&gone, PATIENCE).await.is_some());
+    scene.anthropic.release();
+    scene.told(&asked).await;
+    assert!(!scene.sent_last()[0].contains("heliotrope"), "it is read anew");
+    let db = rusqlite::Connection::open(scene.home.path().join("gateway/pmk-host.db")).expect("the store");
+    let kept = |place: &str| -> i64 {
+        let sql = format!("SELECT count(*) FROM {place} LIKE '%heliotrope%'");
+        db.query_row(&sql, [], |row| row.get(0)).expect("a count")
+    };
+    assert_eq!(["text WHERE body", "inbox WHERE message", "inbox WHERE attached"].map(kept), [0; 3]);
+    scene.behaved();
+}
+
 /// The model was told nothing of the answer that the question was about.
 #[tokio::test(flavor = "multi_thread")]
 async fn under_an_answer_of_its_own_the_bot_knows_that_answer() {

@@ -238,7 +238,8 @@ fn questions_to_people_add_up_commands_are_no_turns_and_what_waits_for_a_person_
         |kind: &str, minutes: i64| json!({"at": at(minutes), "type": kind, "channelId": "C1", "threadTs": "1.1"});
     let events = [
         json!({"at": at(300), "type": "turn.processed", "actor": "U1", "audience": "biz"}),
-        json!({"at": at(290), "type": "turn.processed", "actor": "U1", "audience": ""}),
+        json!({"at": at(290), "type": "turn.processed", "actor": "U1", "audience": "", "command": "pmk"}),
+        json!({"at": at(280), "type": "turn.processed", "actor": "U1", "audience": "", "command": "stop"}),
         thread("escalate.triggered", 200),
         thread("escalate.cancelled", 190),
         thread("escalate.triggered", 100),
@@ -265,6 +266,7 @@ fn questions_to_people_add_up_commands_are_no_turns_and_what_waits_for_a_person_
     assert_eq!(escalate["median_ms_to_reply"], 60 * 60_000, "the one that was cancelled got no reply");
     let talk = &audit["conversations"];
     assert_eq!((&talk["turns"], &talk["orders"], &talk["by_audience"]), (&json!(1), &json!(1), &json!({"biz": 1})));
+    assert_eq!(talk["stopped"], 1);
     assert_eq!((&audit["atoms"]["pending"], &audit["flags"]), (&json!(1), &json!([])));
     atom("set-back-one", "");
     assert_eq!(home.run(&["--json", "audit"], "").ok().json()["flags"], json!([]));

@@ -2,12 +2,13 @@
 
 use pmk_stand_ins::{
     anthropic::{Anthropic, Behaviour},
-    slack::Message,
+    slack::{Message, dm_channel},
 };
 use serde_json::{Value, json};
 
 use crate::{
     component::Component,
+    contacts::verdict,
     knowledge::team::{ARRIVED, ASKER, CHANNEL, CONTACT, CURATOR, ENGLISH, FORWARDED, OTHER_CONTACT, Team},
     posting::paragraphs,
     support::{Home, PATIENCE, Running, of_type, question, until_async},
@@ -136,6 +137,33 @@ async fn who_is_blocked_while_they_wait_is_not_notified() {
     assert_eq!(answer.notified(), [format!("<@{CONTACT}>")]);
     team.notice(&asked).await;
     team.behaved();
+}
+
+/// Regression: a contact's question back was sent to the contact, and the asker's words were marked as passed on.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_said_about_a_question_went_astray_once_its_reader_was_blocked() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let gateway = team.connect().await;
+    verdict(&team, "Which month?", "question");
+    verdict(&team, "March, please", "reply");
+    team.slack.dm(ASKER, ENGLISH.question);
+    let of = async |user: &str, words: &str| {
+        let wanted = |message: &Message| message.by_bot && message.text.contains(words);
+        let found = team.slack.await_message(&dm_channel(user), PATIENCE, wanted).await;
+        found.unwrap_or_else(|| panic!("no {words} in {:#?}", team.slack.messages(&dm_channel(user))))
+    };
+    let asking = of(CONTACT, ENGLISH.forwarded).await;
+    of(OTHER_CONTACT, ENGLISH.forwarded).await;
+    block(&team.home, &[ASKER]);
+    team.slack.dm_in_thread(CONTACT, "Which month?", Some(&asking.ts));
+    of(CONTACT, "no longer needed").await;
+    block(&team.home, &[CONTACT, OTHER_CONTACT]);
+    team.slack.dm(ASKER, "March, please");
+    of(ASKER, "I could reach none of the people").await;
+    team.behaved();
+    assert!(gateway.terminate().success());
+    let back = |message: &Message| message.by_bot && message.text.contains("> Which month?");
+    assert!(!team.slack.messages(&dm_channel(CONTACT)).iter().any(back));
 }
 
 /// Regression: "Thinking…", or the beginning of the answer, stayed for ever.

@@ -674,6 +674,7 @@ async fn stop_ends_an_answer_in_a_thread_with_a_mention_and_where_it_is_followed
         until("the end of mra", || (!is_alive(&mra)).then_some(()));
         assert!(answers(&scene, &sent.channel, 1).await[0].text.ends_with("Stopped"));
         scene.home.await_events("turn.stopped", 1);
+        assert_eq!(scene.home.await_events("turn.processed", 1)[0]["command"], "stop");
         assert!(gateway.terminate().success());
         scene.behaved();
     }

@@ -305,6 +305,22 @@ async fn a_slash_command_that_comes_twice_is_carried_out_once() {
     office.asked_no_model();
 }
 
+/// Regression: it was taken for one that an earlier attempt might have carried out, although that had asked the model.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_a_question_became_was_answered_as_done_although_it_had_failed() {
+    let office = office().await;
+    let _gateway = office.start().await;
+    office.anthropic.hold();
+    let asked = office.slack.dm(ADMIN, "who is asked about the pool?");
+    until_async("a request", || office.anthropic.requests().pop()).await;
+    office.slack.edit(&asked, "/pmk admin escalation remove nopool U3");
+    let said = office.slack.await_reply(&asked, PATIENCE).await.expect("an answer").text;
+    assert_eq!(said, ":x: There is no pool `nopool`");
+    assert_eq!(logged(&office.home), ["U0BOSS slack escalation.remove [nopool U3] false there is no pool `nopool`"]);
+    office.anthropic.release();
+    office.behaved();
+}
+
 /// A contact may look something up before answering.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_of_a_contact_is_not_the_awaited_answer() {

@@ -151,6 +151,19 @@ fn a_host_that_may_not_load_what_was_chosen_says_so_and_keeps_what_it_has() {
     until("it takes them", || (decides(&mut other) == "strict").then_some(()));
 }
 
+/// Regression: it said that it uses them, too, but with the limits and the `seedMayGo` of its earlier gateway.json.
+#[test]
+fn a_host_that_used_what_was_chosen_already_kept_its_old_limits() {
+    let Some(hosts) = Hosts::new(2) else { return };
+    let (_one, _other) = (hosts.start(0), hosts.start(1));
+    hosts.use_policies(0, &["strict"]);
+    hosts.homes[1].await_events("policy.swapped", 1);
+    hosts.write(1, json!({"version": 1, "policy": {"limits": {"fuelBase": 300_000_000}}}));
+    let chosen = hosts.use_policies(0, &["strict"]);
+    assert_eq!(chosen["hosts"][0]["state"], "decide", "{chosen}");
+    assert_eq!(hosts.homes[1].await_events("policy.swapped", 2)[1]["by"], "host");
+}
+
 /// Conversations all draw `mine`, whose component is this file.
 fn experiment(name: &str) -> Value {
     let mine = json!({"name": "mine", "policy": {"files": ["mine.wasm"]}});
@@ -311,4 +324,28 @@ fn who_is_blocked_or_made_an_admin_on_one_host_is_so_on_all() {
     assert!(other.end().0.success());
     until("it is known", || (hosts.says(0)["admins"] == json!(["U2"])).then_some(()));
     assert!(one.end().0.success());
+}
+
+/// Regression: nobody was left who could change anything from a conversation, and no log said so.
+#[test]
+fn two_admins_who_blocked_each_other_on_two_hosts_were_both_gone_in_silence() {
+    let Some(hosts) = Hosts::new(2) else { return };
+    // Each host ends at once, as its input does.
+    let run = |at: usize| {
+        let output = hosts.command(at, &["run", "--model", "sim"]).output().expect("it runs");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).expect("UTF-8")
+    };
+    let write = |blocked: [&[&str]; 2]| {
+        for (at, blocked) in blocked.into_iter().enumerate() {
+            hosts.write(at, json!({"version": 1, "admins": ["U1", "U2"], "blocklist": blocked}));
+        }
+        [run(0), run(1)]
+    };
+    write([&[], &[]]);
+    let said = write([&["U2"], &["U1"]]);
+    assert_eq!(said.each_ref().map(|log| log.contains("have together left no admin")), [false, true], "{said:#?}");
+    run(0);
+    let blocked = [0, 1].map(|at| hosts.says(at)["blocklist"].as_array().map_or(0, Vec::len));
+    assert_eq!(blocked, [2, 2]);
 }

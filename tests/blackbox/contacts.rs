@@ -113,6 +113,35 @@ async fn then_the_answer_counts(team: &Team, asked: &Sent) {
     team.behaved();
 }
 
+/// Regression: it ended with what the model had made of the contact's answer, which had waited with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_that_was_stopped_was_given_a_contacts_answer_to_another() {
+    const OTHER: &str = "U7";
+    let team = Team::new(&ENGLISH, "auto").await;
+    team.configure(|config| config["queue"] = json!({"mode": "collect", "debounceMs": 1}));
+    team.anthropic.when("When is lunch?", Behaviour::answer("At noon."));
+    let gateway = team.connect().await;
+    let (asked, _) = team.escalate().await;
+    team.anthropic.hold();
+    team.slack.mention(CHANNEL, OTHER, "When is lunch?", Some(&asked.ts));
+    let is_asked =
+        || team.anthropic.requests().iter().any(|asked| asked.said_now().contains("When is lunch?")).then_some(());
+    until_async("the first question", is_asked).await;
+    let stopped = team.slack.mention(CHANNEL, OTHER, "And tomorrow?", Some(&asked.ts));
+    let answer = team.reply(CONTACT, &asked);
+    for said in [&stopped, &answer] {
+        assert!(team.slack.await_ack(&said.event_id, PATIENCE).await.is_some());
+    }
+    team.slack.react_to(OTHER, &stopped, "octagonal_sign");
+    team.home.await_events("turn.stopped", 1);
+    team.anthropic.release();
+    let told = team.message("the end of it", |message| message.by_bot && message.text.contains("Stopped")).await;
+    assert_eq!(told.text, ":raised_hand: Stopped");
+    assert!(team.passed_on(&asked).await.text.ends_with(ENGLISH.answer));
+    assert!(gateway.terminate().success());
+    team.behaved();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_contact_who_will_look_later_is_waited_for() {
     let (team, gateway, asked) = waiting(&CHINESE).await;
@@ -126,6 +155,27 @@ async fn a_contact_who_will_look_later_is_waited_for() {
     let words: Vec<&str> = heard.iter().filter_map(|event| event["word"].as_str()).collect();
     assert_eq!(words, ["later", "answer"]);
     assert_eq!(team.home.events("escalate.absorbed").len(), 1);
+}
+
+/// Regression: what the first reading had cost was in no line of the ledger.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_was_edited_while_it_was_read_had_cost_nothing_until_then() {
+    let (team, gateway, asked) = waiting(&ENGLISH).await;
+    team.anthropic.when("Perhaps", Behaviour::Stall { text: "{".into() });
+    team.anthropic.when("Still there?", Behaviour::answer("Yes."));
+    verdict(&team, "I will look", "later");
+    let said = team.slack.mention(CHANNEL, CONTACT, "Perhaps on the first", Some(&asked.ts));
+    let is_asked = || team.anthropic.requests().iter().any(|asked| asked.said_now().contains("Perhaps")).then_some(());
+    until_async("it is read", is_asked).await;
+    // Once another message is answered, the beginning of the verdict has arrived, too.
+    let probe = team.slack.dm("U0PROBE", "Still there?");
+    team.slack.await_reply(&probe, PATIENCE).await.expect("a reply");
+    team.slack.edit(&said, &format!("<@{BOT_USER}> I will look later"));
+    let marks = team.slack.await_reactions(&said, PATIENCE).await;
+    assert_eq!(marks, Some(vec!["hourglass_flowing_sand".to_owned()]), "{:#?}", team.slack.messages(CHANNEL));
+    team.behaved();
+    assert!(gateway.terminate().success());
+    assert_eq!(team.home.events("token.usage").len(), team.anthropic.requests().len());
 }
 
 #[tokio::test(flavor = "multi_thread")]

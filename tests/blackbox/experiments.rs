@@ -470,6 +470,21 @@ fn a_shadow_arm_decides_and_does_nothing() {
     assert_eq!(home.events("policy.failed"), [] as [Value; 0], "it decides nothing");
 }
 
+/// Regression: the ledger told what policies that act read of conversations, and nothing of those that are only tried.
+#[test]
+fn what_a_shadow_arm_read_was_not_told() {
+    let home = Home::new();
+    let read = "(call $text (local.get $transcript) (i32.const 0) (i32.const 0) (i32.const 7) (i32.const 256))";
+    let reader = home.write("reader.wasm", Component::pruning(read).build()).display().to_string();
+    write(&home, "watch", &json!([{"name": "a"}, {"name": "b", "shadow": true, "policy": {"files": [reader]}}]));
+    let mut gateway = Running::start(home.command(&["run", "--model", "sim"]));
+    assert!(gateway.say(&asks("Ev0", "U7", "The launch is on Friday.")));
+    let told = &home.await_events("policy.read", 1)[0];
+    assert_eq!((&told["actor"], &told["arm"], &told["shadow"]), (&json!("U7"), &json!("a"), &json!("b")), "{told}");
+    assert_eq!((&told["policy"], &told["chars"]), (&json!("test"), &json!(7)), "{told}");
+    assert!(gateway.end().0.success());
+}
+
 /// Once, nothing said how many turns a shadow arm had not looked at; and one without policies of its own looked at none.
 #[test]
 fn a_shadow_arm_counts_the_turns_that_it_was_too_busy_for() {

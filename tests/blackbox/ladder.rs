@@ -64,6 +64,23 @@ fn trim_saves_a_turn_with_the_standard_policy() {
     assert_eq!(events(&home, "context.exceeded").len(), 1, "{used:?}");
 }
 
+/// Regression: people were told of those alone that were trimmed, and not of those for which the smaller window then had
+/// no room either.
+#[test]
+fn all_turns_that_go_after_a_refusal_are_named() {
+    let (home, anthropic) = (Home::new(), Anthropic::start_blocking());
+    run(&home, &anthropic, &["standard"], &(0..5).map(turn).collect::<Vec<_>>());
+    let requests = anthropic.requests();
+    let preamble = requests[0].prompt_tokens - requests[0].question().len() as u64 / 4;
+    anthropic.set_window(6_000);
+    // A quarter of it is for the answer. Beside this message there is room for half of the last turn.
+    let large = "filler ".repeat((4_500 - 60 - preamble) as usize * 4 / "filler ".len());
+    let lines = run(&home, &anthropic, &["standard"], &[question("EvL", &large)]);
+    assert_eq!(rungs(&lines), [["trim"]], "{lines:#?}");
+    assert_eq!(of_type(&lines, "turn")[0]["turns_dropped"], 5, "{lines:#?}");
+    assert!(replies(&lines)[0].starts_with(":scissors: 對話過長，已自動裁掉 5 輪"), "{:?}", replies(&lines));
+}
+
 /// Anthropic refuses a prompt that fits, but not with the room that is asked for its answer.
 #[test]
 fn trim_saves_a_turn_where_the_room_for_the_answer_counts() {
@@ -198,7 +215,8 @@ fn a_compaction_that_overflows_itself_or_finds_the_model_down_makes_way_for_the_
     }
 }
 
-/// Of parts that are too long together as much is summed up once more as there is room for.
+/// Of parts that are too long together as much is summed up once more as there is room for: the beginning of each. Once,
+/// the newest were left out.
 #[test]
 fn what_is_summed_up_in_many_pieces_is_summed_up_once_more() {
     let home = Home::new();
@@ -209,6 +227,7 @@ fn what_is_summed_up_in_many_pieces_is_summed_up_once_more() {
     anthropic.when("<conversation>", told("LATER"));
     // The newest eight pieces are summed up.
     anthropic.when("Fact 8:", told("FIRST"));
+    anthropic.when(["Fact 18:", "Fact 19:", "Fact 20:", "Fact 21:", "Fact 22:"], told("NEWEST"));
     anthropic.when("FIRST", Behaviour::answer("What was said, in short."));
     let before = anthropic.requests().len();
     let asked = [question("EvZ", "and now?")];
@@ -217,11 +236,51 @@ fn what_is_summed_up_in_many_pieces_is_summed_up_once_more() {
     let requests = anthropic.requests().split_off(before);
     let (answer, summaries) = requests.split_last().expect("requests");
     let (once_more, pieces) = summaries.split_last().expect("a summary");
-    let parts = once_more.question().matches("LATER").count();
-    assert!(once_more.question().contains("FIRST") && (1..3).contains(&parts), "{parts}: {requests:#?}");
+    let said = |word: &str| once_more.question().matches(word).count();
+    let (first, later, newest) = (said("FIRST"), said("LATER"), said("NEWEST"));
+    assert!(first == 1 && newest >= 1 && first + later + newest == 8, "{first}, {later}, {newest}: {requests:#?}");
+    assert!((300..2_000).contains(&said("told")), "{requests:#?}");
     assert_eq!(pieces.len(), 8, "{requests:#?}");
     let seen = answer.body["messages"].to_string();
     assert!(seen.contains("What was said, in short.") && !seen.contains("LATER"), "{seen}");
+}
+
+/// Regression: what was summed up ended in the middle, and nobody knew that the newest was missing.
+#[test]
+fn a_summary_that_was_cut_off_counted_as_whole() {
+    let (home, anthropic) = (Home::new(), Anthropic::start_blocking());
+    run(&home, &anthropic, &["rolling-summary"], &(0..24).map(turn).collect::<Vec<_>>());
+    anthropic.when("and now?", Behaviour::Echo);
+    anthropic.when("<conversation>", Behaviour::answer(format!("PIECE {}", "told ".repeat(500))));
+    anthropic.when("PIECE", Behaviour::stopping("HALF of it, and", "max_tokens"));
+    let before = anthropic.requests().len();
+    let asked = [question("EvZ", "and now?")];
+    let lines = run_with(&home, &anthropic, &["rolling-summary"], &["--window", "4000"], &asked);
+    assert_eq!(events(&home, "context.compacted"), [] as [Value; 0], "{lines:#?}");
+    let requests = anthropic.requests().split_off(before);
+    let [.., summary, answer] = &requests[..] else { panic!("{requests:#?}") };
+    assert!(summary.question().contains("PIECE"), "{summary:#?}");
+    assert!(summary.body["system"].to_string().contains("最多寫 "), "{summary:#?}");
+    let seen = answer.body["messages"].to_string();
+    assert!(seen.contains("Fact 23:") && !seen.contains("Fact 0:") && !seen.contains("HALF"), "{seen}");
+    assert!(!replies(&lines)[0].starts_with(":x:"), "{lines:#?}");
+}
+
+/// Regression: the conversation lost all of them.
+#[test]
+fn the_summaries_of_all_pieces_were_thrown_away_if_that_of_one_was_cut_off() {
+    let (home, anthropic) = (Home::new(), Anthropic::start_blocking());
+    run(&home, &anthropic, &["rolling-summary"], &(0..24).map(turn).collect::<Vec<_>>());
+    anthropic.when("and now?", Behaviour::Echo);
+    anthropic.when("<conversation>", Behaviour::answer("WHOLE."));
+    anthropic.when("Fact 8:", Behaviour::stopping("HALF of it, and", "max_tokens"));
+    let before = anthropic.requests().len();
+    let asked = [question("EvZ", "and now?")];
+    let lines = run_with(&home, &anthropic, &["rolling-summary"], &["--window", "4000"], &asked);
+    assert_eq!(events(&home, "context.compacted").len(), 1, "{lines:#?}");
+    let requests = anthropic.requests().split_off(before);
+    let seen = requests.last().expect("the answer").body["messages"].to_string();
+    assert!(seen.contains("HALF of it, and") && seen.contains("WHOLE."), "{seen}");
 }
 
 #[test]

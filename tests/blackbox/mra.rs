@@ -373,6 +373,41 @@ fn what_a_failed_call_printed_is_told() {
     assert!(told.contains("stderr:\nfatal\nstdout:\nno index for erp, run mra index"), "{told}");
 }
 
+/// Regression: the ledger had no line of it, although it counts against the hourly limit.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_that_an_edit_of_its_question_ended_was_not_counted() {
+    let stage = Stage::new("wait more\nout found", json!({}));
+    stage.anthropic.when("Something else, please.", Behaviour::answer("All right."));
+    let slack = Slack::start(rules().without_statuses()).await;
+    let gateway = Gateway::asking(&stage.home, &slack, &stage.anthropic, &[]);
+    assert!(slack.await_connected(PATIENCE).await);
+    let asked = slack.dm("U1", QUESTION);
+    until("a search", || calls(&stage.script).ok().filter(|calls| calls.len() == 1));
+    slack.edit(&asked, "Something else, please.");
+    let is_answer = |message: &Message| message.text == "All right.";
+    assert!(slack.await_message(&asked.channel, PATIENCE, is_answer).await.is_some());
+    assert!(gateway.terminate().success());
+    let ended = stage.ended();
+    assert_eq!((&ended["repo"], &ended["ok"], &ended["retried"]), (&json!("erp"), &json!(false), &json!(false)));
+}
+
+/// Regression: the ledger had nothing of what a question had cost that became a command.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_had_been_spent_on_a_question_that_an_edit_made_a_command_was_not_counted() {
+    let stage = Stage::new("wait more\nout found", json!({}));
+    let slack = Slack::start(rules().without_statuses()).await;
+    let gateway = Gateway::asking(&stage.home, &slack, &stage.anthropic, &[]);
+    assert!(slack.await_connected(PATIENCE).await);
+    let asked = slack.dm("U1", QUESTION);
+    until("a search", || calls(&stage.script).ok().filter(|calls| calls.len() == 1));
+    slack.edit(&asked, "/pmk frob");
+    let is_answer = |message: &Message| message.text.contains("There is no command `frob`");
+    assert!(slack.await_message(&asked.channel, PATIENCE, is_answer).await.is_some());
+    assert!(gateway.terminate().success());
+    assert_eq!(stage.ended()["ok"], false);
+    assert_eq!(of_type(&stage.home.ledger(), "token.usage").len(), 1);
+}
+
 /// The model was told that the search was cancelled, and made its last answer of that.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_search_that_a_stop_ends_is_made_again_by_the_next_start() {

@@ -232,6 +232,35 @@ fn steering_shows_the_model_at_once_what_comes_while_it_looks_something_up() {
     assert!(gateway.end().0.success());
 }
 
+/// Regression: the person was told that they are not shown, and the turn under way went on showing them.
+#[test]
+fn tool_calls_that_were_hidden_meanwhile_were_shown_until_the_end_of_the_turn() {
+    let (home, anthropic) = (Home::new(), Anthropic::start_blocking());
+    let script = home.write("mra.script", "wait more\nout It is in the budget worker.");
+    let mra = json!({"command": stand_in("mra", &script)});
+    let queue = json!({"mode": "steer", "debounceMs": 10});
+    home.write("gateway.json", json!({"version": 1, "mra": mra, "queue": queue}).to_string());
+    for question in ["where?", "since when?"] {
+        anthropic.push(Behaviour::calls([("mra_ask", json!({"repo": "erp", "question": question}))]));
+    }
+    anthropic.push(Behaviour::answer("In the budget worker."));
+    let mut gateway = Running::start(home.asking(&anthropic, &[]));
+    say(&mut gateway, "Ev0", "verbose summary");
+    assert_eq!(gateway.next_of("reply")["event_id"], "Ev0");
+    say(&mut gateway, "Ev1", "Where is it computed?");
+    asked(&anthropic, 1);
+    say(&mut gateway, "Ev2", "verbose off");
+    home.write("more", "");
+    let (status, lines) = gateway.end();
+    assert!(status.success());
+    let replies = of_type(&lines, "reply");
+    assert_eq!(replies.iter().map(|reply| &reply["event_id"]).collect::<Vec<_>>(), ["Ev2", "Ev1"], "{lines:#?}");
+    assert_eq!(anthropic.requests().len(), 3);
+    let is_call = |notice: &&Value| notice["text"].as_str().is_some_and(|text| text.contains("mra ask erp"));
+    let shown = of_type(&lines, "notice").into_iter().filter(is_call).count();
+    assert_eq!(shown, 1, "the one that was over by then: {lines:#?}");
+}
+
 /// It was cut to what the window had left, nobody was told, and it counted as answered.
 #[test]
 fn a_steered_message_that_the_window_has_no_room_for_waits_for_the_next_turn() {
@@ -257,6 +286,40 @@ fn a_steered_message_that_the_window_has_no_room_for_waits_for_the_next_turn() {
     let whole = asked(&anthropic, 3);
     assert!(whole.contains("Only the end counts.") && whole.matches("ever said").count() == 700, "{whole}");
     assert!(gateway.end().0.success());
+}
+
+/// Regression: the model was asked without it, or with its beginning only, and it counted as answered all the same.
+#[test]
+fn a_steered_message_that_a_refusal_left_no_room_for_was_never_answered() {
+    // In the stand-in's tokens: Ev1 has 4,036.
+    for (room, is_answered) in [(4_400, true), (300, false)] {
+        let (home, anthropic) = (Home::new(), Anthropic::start_blocking());
+        let found = "what the budget worker does ".repeat(400);
+        let script = home.write("mra.script", format!("wait more\nout {found}"));
+        let mra = json!({"command": stand_in("mra", &script)});
+        let queue = json!({"mode": "steer", "debounceMs": 10});
+        home.write("gateway.json", json!({"version": 1, "language": "en", "mra": mra, "queue": queue}).to_string());
+        anthropic.push(Behaviour::calls([("mra_ask", json!({"repo": "erp", "question": "where?"}))]));
+        anthropic.push(Behaviour::answer("In the budget worker."));
+        anthropic.push(Behaviour::answer("It does."));
+        let mut gateway = Running::start(home.asking(&anthropic, &[]));
+        say(&mut gateway, "Ev0", "Where is it computed?");
+        asked(&anthropic, 1);
+        say(&mut gateway, "Ev1", &format!("{}Only the end counts.", "all that was ever said ".repeat(700)));
+        anthropic.name_no_numbers();
+        anthropic.set_window(anthropic.requests()[0].prompt_tokens + room);
+        home.write("more", "");
+        let reply = gateway.next_of("reply");
+        assert_eq!((&reply["event_id"], reply.get("event_ids")), (&json!("Ev0"), None), "{reply}");
+        assert!(reply["text"].as_str().is_some_and(|text| text.ends_with("In the budget worker.")), "{reply}");
+        let reply = gateway.next_of("reply");
+        assert_eq!((&reply["event_id"], reply.get("event_ids")), (&json!("Ev1"), None), "{reply}");
+        let text = reply["text"].as_str().expect("a text");
+        assert_eq!(text.starts_with(":x: This message is too long"), !is_answered, "{text}");
+        let whole = anthropic.requests().last().map(Recorded::said_now).unwrap_or_default();
+        assert_eq!(whole.matches("ever said").count(), if is_answered { 700 } else { 0 }, "{whole}");
+        assert!(gateway.end().0.success());
+    }
 }
 
 /// The file was not named, and where it had come without a word, nothing was said at all.
@@ -288,6 +351,48 @@ async fn a_file_that_cannot_be_read_was_steered_in_and_never_mentioned() {
     assert_eq!(scene.anthropic.requests().len(), 2, "there was nothing to ask about the second file");
     assert!(gateway.terminate().success());
     scene.behaved();
+}
+
+/// Regression: it counted as answered if the request had the message and no longer its file; and what could not be read,
+/// and what was shortened, was told with both answers.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_steered_message_whose_file_a_refusal_left_no_room_for_was_never_answered() {
+    let scene = Scene::new(rules(), &json!({"version": 1})).await;
+    let script = scene.home.write("mra.script", "wait more\nout It is in the budget worker.");
+    let config = json!({
+        "version": 1, "language": "en", "presence": {"broadcast": false}, "mra": {"command": stand_in("mra", &script)},
+        "queue": {"mode": "steer", "debounceMs": 10},
+    });
+    scene.home.write("gateway.json", config.to_string());
+    let gateway = scene.start().await;
+    scene.anthropic.push(Behaviour::calls([("mra_ask", json!({"repo": "erp", "question": "where?"}))]));
+    scene.anthropic.push(Behaviour::answer("In the budget worker."));
+    scene.anthropic.push(Behaviour::answer("It does."));
+    scene.slack.dm("U1", "Where is it computed?");
+    let asked = || scene.anthropic.requests().first().map(|request| request.prompt_tokens);
+    let first = until_async("the question", asked).await;
+    // Longer than an attachment may be; and of what is left, a refusal leaves 4,000 characters at first.
+    let log = Upload::new("log.txt", "text/plain", "all that was ever said ".repeat(2_000));
+    let files = vec![log, Upload::new("plan.pdf", "application/pdf", "%PDF")];
+    let more = scene.slack.dm_with_files("U1", "and does this log say so?", files);
+    assert!(scene.slack.await_ack(&more.event_id, PATIENCE).await.is_some());
+    scene.anthropic.name_no_numbers();
+    scene.anthropic.set_window(first + 900);
+    scene.home.write("more", "");
+    for said in ["In the budget worker.", "It does."] {
+        let is_said = |message: &Message| message.text.contains(said);
+        assert!(scene.slack.await_message(&dm_channel("U1"), PATIENCE, is_said).await.is_some(), "{said}");
+    }
+    let last = scene.anthropic.requests().last().map(|request| request.body.to_string()).unwrap_or_default();
+    assert!(last.contains("does this log say so?") && last.contains("ever said"), "{last}");
+    assert!(gateway.terminate().success());
+    let mut told = scene.slack.messages(&dm_channel("U1"));
+    told.retain(|message| message.text.contains("Not read: `plan.pdf`"));
+    assert!(told.len() == 1 && told[0].text.contains("It does."), "{told:#?}");
+    let ledger = scene.home.ledger();
+    let capped: Vec<&Value> = ledger.iter().filter(|event| event["type"] == "message.capped").collect();
+    assert_eq!(capped.len(), 1, "{capped:#?}");
+    assert_eq!(scene.slack.violations(), Vec::<String>::new());
 }
 
 /// Regression: the turn under way was given up, and what it had looked up was lost, if Slack did not accept for a moment

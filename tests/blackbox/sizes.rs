@@ -156,6 +156,45 @@ fn an_overflow_in_a_tool_loop_is_planned_again_under_the_limit_just_learnt() {
     }
 }
 
+/// Regression: the provider's count left less than the usual room for an answer, so the message that the model had just
+/// answered was too long for its next round.
+#[test]
+fn a_message_that_the_model_had_just_answered_was_too_long_in_the_next_round() {
+    let (home, anthropic) = (Home::new(), Anthropic::start_blocking());
+    let mra = json!({"command": ["sh", "-c", "echo 'In the budget worker.'", "mra"]});
+    home.write("gateway.json", json!({"version": 1, "language": "en", "mra": mra}).to_string());
+    anthropic.push(Behaviour::calls([("mra_ask", json!({"repo": "erp", "question": "where?"}))]));
+    anthropic.push(Behaviour::answer("That is all."));
+    // By the estimate it fits, by the count it takes some of the 8,192 tokens that are kept for the answer.
+    let asked = question("Ev0", &"all that was ever said ".repeat(5_600));
+    let lines = finish(home.asking(&anthropic, &["--window", "40000"]), &asked).ok().lines();
+    let requests = anthropic.requests();
+    assert!(requests[0].prompt_tokens > 40_000 - 8_192, "{}", requests[0].prompt_tokens);
+    assert!(replies(&lines)[0].ends_with("That is all."), "{:#?}", replies(&lines));
+}
+
+/// Regression: what the model had just been sent counted as fitting, also where its count had shown that no room was left
+/// for an answer.
+#[test]
+fn a_round_after_the_first_took_the_room_of_the_answer() {
+    let (home, anthropic) = (Home::new(), Anthropic::start_blocking());
+    let mra = json!({"command": ["sh", "-c", "echo 'In the budget worker.'", "mra"]});
+    home.write("gateway.json", json!({"version": 1, "language": "en", "mra": mra}).to_string());
+    // Each of these words is one token by the estimate, and nearly two by the count.
+    let history: Vec<String> = (0..12).map(|n| question(&format!("Ev{n}"), &"budget ".repeat(1_500))).collect();
+    run(&home, &anthropic, "standard", &history);
+    home.run(&["model", "forget"], "").ok();
+    let before = anthropic.requests().len();
+    anthropic.push(Behaviour::calls([("mra_ask", json!({"repo": "erp", "question": "where?"}))]));
+    anthropic.push(Behaviour::answer("That is all."));
+    let narrow = ["--window", "40000", "--set", "standard.low-water=100"];
+    let lines = finish(home.asking(&anthropic, &narrow), &question("Ev99", "where is it?")).ok().lines();
+    assert!(replies(&lines)[0].ends_with("That is all."), "{:#?}", replies(&lines));
+    let counts: Vec<u64> = anthropic.requests().split_off(before).iter().map(|sent| sent.prompt_tokens).collect();
+    let most = 40_000 - 8_192;
+    assert!(counts.len() == 2 && counts[0] > most && counts[1] <= most, "{counts:?}");
+}
+
 /// The same for the message that taught the limit.
 #[test]
 fn the_message_that_taught_the_limit_is_answered() {
@@ -251,6 +290,11 @@ fn a_conversation_that_its_server_fails_at_without_a_word_is_answered_from_the_t
         let first = said.iter().position(|reply| reply.starts_with(":x:")).expect("one that failed");
         assert!(said[first + 1].starts_with(":x:"), "{said:#?}");
         assert_eq!(refused(&anthropic.requests()).len(), 3 * attempts, "what failed is not sent again");
+        // Regression: of that, what shows the window to people knew nothing.
+        let shown = run(&home, &anthropic, "standard", &[question("EvC", "/pmk context")]).lines();
+        let shown = replies(&shown)[0].lines().next().and_then(|line| line.split_once(" of ")).expect("the window").1;
+        let limit: String = shown.chars().filter(char::is_ascii_digit).collect();
+        assert!(limit.parse::<u64>().is_ok_and(|limit| limit < 6_000), "{shown}");
         let page = audit(&home);
         assert!(page.contains("failing: helped") && !page.contains("bounds of a model's window"), "{page}");
     }

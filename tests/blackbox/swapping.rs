@@ -429,6 +429,30 @@ fn what_was_asked_for_later_goes_before_what_is_ready_later() {
     assert_eq!(decides(&mut gateway), "strict");
 }
 
+/// Regression: it took over from the promoted arm once it was ready.
+#[test]
+fn what_was_asked_for_before_a_promotion_went_before_it() {
+    let home = Home::cold();
+    let arms = json!([{"name": "now"}, {"name": "b", "policy": {"files": ["strict"]}}]);
+    let experiment = json!({"name": "t", "control": "now", "arms": arms, "start": "2026-05-07T09:00:00Z"});
+    home.write("gateway.json", json!({"version": 1, "experiment": experiment}).to_string());
+    let mut gateway = start(&home, &[]);
+    home.await_events("experiment.on", 1);
+    gateway_is_up(&home);
+    let slow = slow(&home);
+    let asking =
+        home.command(&["policy", "use", text(&slow)]).stderr(std::process::Stdio::piped()).spawn().expect("started");
+    let compiler = until("it is being compiled", || compilers(gateway.pid()).pop());
+    send(compiler, Signal::STOP);
+    home.run(&["experiment", "promote", "b"], "").ok();
+    await_events(&home, "policy.swapped", 1);
+    send(compiler, Signal::CONT);
+    let overtaken = asking.wait_with_output().expect("the command");
+    let said = String::from_utf8(overtaken.stderr).expect("UTF-8");
+    assert!(said.contains("policies that were requested later already decide"), "{said}");
+    assert_eq!(decides(&mut gateway), "strict");
+}
+
 /// Resident memory in KiB, and how many threads.
 fn takes(pid: u32) -> (u64, u64) {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("Linux's /proc");

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     component::{Component, DATA},
+    health::signal,
     support::{Home, Running, component, of_type, question, replies, repository},
 };
 
@@ -73,6 +74,34 @@ fn only_what_is_allowed_is_loaded() {
     let back = home.run(&["policy", "use", "--previous"], "");
     assert!(back.stderr.contains("policy `strict` is not allowed"), "thought better of it: {}", back.stderr);
     assert_refusals!(home, shown);
+}
+
+/// Regression: for the moment in which an editor replaced the file, everything was allowed, and what got in stayed.
+#[test]
+fn a_swap_while_gateway_json_was_missing_went_by_the_defaults() {
+    let home = Home::new();
+    configure(&home, json!({"allow": []}));
+    let mut gateway = Running::start(home.command(&["run", "--model", "sim"]));
+    assert!(gateway.say(&question("Ev1", "hello")));
+    gateway.next_of("turn");
+    let (file, aside) = (home.path().join("gateway.json"), home.path().join("gateway.json.aside"));
+    std::fs::rename(&file, &aside).expect("it is there");
+    let not_swapped = home.run(&["policy", "use", &component("strict")], "");
+    assert_eq!(not_swapped.status.code(), Some(1), "{}", not_swapped.stdout);
+    assert!(
+        not_swapped.stderr.contains("no longer exists, and the gateway goes by what it said\n"),
+        "{}",
+        not_swapped.stderr
+    );
+    assert!(not_swapped.stderr.contains("\n  hint: put it back"), "{}", not_swapped.stderr);
+    signal(gateway.pid(), "HUP");
+    let refused = home.await_events("policy.refused", 2);
+    assert_eq!((&refused[0]["by"], &refused[1]["by"]), (&json!("command"), &json!("signal")));
+    std::fs::rename(&aside, &file).expect("it is there");
+    let not_allowed = home.run(&["policy", "use", &component("strict")], "");
+    assert!(not_allowed.stderr.contains("is not allowed: its sha256"), "{}", not_allowed.stderr);
+    assert!(home.events("policy.swapped").is_empty());
+    gateway.end();
 }
 
 #[test]

@@ -5,11 +5,11 @@ use std::{collections::HashSet, ops::Range, sync::Arc};
 use crate::{
     language::Language,
     marker::Marker,
-    message::{self, Message},
+    message::{self, Block, Message},
     recall::{self, Quote},
     replace::{self, Reduction},
     tokens,
-    transcript::Transcript,
+    transcript::{Entry, Transcript},
     words::{self, Words},
 };
 
@@ -222,9 +222,9 @@ impl Plan {
 /// Reduces one message, starting from its original; `None` when that makes it no cheaper than it is now.
 fn reduce(transcript: &Transcript, index: u32, reduction: Reduction) -> Option<Replaced> {
     let entry = transcript.get(index).filter(|_| !transcript.is_marker(index as usize))?;
-    let source = entry.source();
-    let blocks =
-        replace::blocks(&source.blocks, reduction, source.origin.name(), &entry.shown_id(), transcript.language())?;
+    let (source, language) = (entry.source(), transcript.language());
+    let mut blocks = replace::blocks(&source.blocks, reduction, source.origin.name(), &entry.shown_id(), language)?;
+    leave_out_hidden(&mut blocks, entry, language);
     let tokens = tokens::blocks(&blocks);
     if tokens >= entry.tokens {
         return None;
@@ -238,4 +238,19 @@ fn reduce(transcript: &Transcript, index: u32, reduction: Reduction) -> Option<R
         chars_before: entry.chars,
         chars_after,
     })
+}
+
+/// Keeps an image of the original that is no longer shown as the text that it has become: the model's server may have
+/// refused it.
+fn leave_out_hidden(blocks: &mut [Block], entry: &Entry, language: Language) {
+    let (source, standing) = (entry.source(), &entry.message);
+    let is_in_place = source.blocks.len() == standing.blocks.len();
+    for (at, (block, original)) in blocks.iter_mut().zip(&source.blocks).enumerate() {
+        let Block::Image(image) = original else { continue };
+        if standing.images().any(|shown| shown == image) {
+            continue;
+        }
+        let text = standing.blocks.get(at).filter(|block| is_in_place && matches!(block, Block::Text { .. }));
+        *block = text.cloned().unwrap_or_else(|| Block::Text { text: image.digest(&entry.shown_id(), language) });
+    }
 }

@@ -62,6 +62,7 @@ fn conversation(at: usize) -> SessionDump {
         messages: (0..MESSAGES).map(message).collect(),
         live: vec![],
         cases: vec![],
+        images: vec![],
     }
 }
 

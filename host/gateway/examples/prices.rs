@@ -208,6 +208,7 @@ fn recorded(store: &Store) -> StoreArchive {
         messages: (0..MESSAGES).map(message).collect(),
         live: vec![],
         cases: vec![],
+        images: vec![],
     };
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {

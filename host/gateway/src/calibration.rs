@@ -143,6 +143,9 @@ pub struct Refusal {
 #[derive(Clone, Debug, Default)]
 pub struct Calibration {
     fit: Fit,
+    /// How many samples were added to the line, and how many of them turns have stored.
+    samples: u64,
+    stored_samples: u64,
     bounds: Bounds,
     /// The last sample of each conversation.
     anchors: HashMap<SessionId, (u64, u64)>,
@@ -158,10 +161,23 @@ impl Calibration {
         Calibration { fit, bounds, ..Calibration::default() }
     }
 
-    /// Adopts what other hosts have learnt.
-    pub fn adopt(&mut self, fit: Fit, bounds: Bounds) {
-        self.fit = fit;
-        self.bounds = self.bounds.with(bounds);
+    /// Adopts what is stored, also by other hosts. What is learnt in a turn is stored at its end, and known until then,
+    /// too.
+    pub fn adopt(&mut self, fit: Fit, bounds: &Bounds) {
+        if self.stored_samples == self.samples {
+            self.fit = fit;
+        }
+        self.bounds = self.bounds.with_stored(bounds);
+    }
+
+    /// Returns how many samples were added to the line.
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// Notes that a turn has stored the line as it was after this many samples.
+    pub fn note_stored(&mut self, samples: u64) {
+        self.stored_samples = self.stored_samples.max(samples);
     }
 
     /// Returns what was learnt of how the model counts.
@@ -216,6 +232,7 @@ impl Calibration {
 
     fn sample(&mut self, session: SessionId, estimate: u64, counted: u64) {
         self.fit.add(estimate, counted);
+        self.samples += 1;
         if self.anchors.len() >= MAX_ANCHORS && !self.anchors.contains_key(&session) {
             self.anchors.clear();
         }
@@ -381,6 +398,48 @@ mod tests {
         calibration.answered(session, 1_100, 1_100, now);
         calibration.refused(session, 1_500, said(None, None), now);
         assert_eq!(calibration.bounds().most(session, now), Some(1_300));
+    }
+
+    /// Regression: what a turn had learnt was gone before the turn stored it, and the next request was refused as well.
+    #[test]
+    fn what_a_refusal_teaches_was_forgotten_where_another_host_had_stored_something() {
+        let session = SessionId::of(1);
+        let mut theirs = Calibration::default();
+        theirs.answered(session, 10_000, 11_000, 0);
+        let stored = (theirs.fit(), *theirs.bounds());
+        let mut mine = Calibration::default();
+        mine.answered(session, 9_000, 20_000, 1);
+        mine.refused(session, 30_000, said(None, Some(40_000)), 2);
+        let fit = mine.fit();
+        mine.adopt(stored.0, &stored.1);
+        assert_eq!(mine.fit(), fit, "of a sample that is not stored yet");
+        assert_eq!(mine.bounds().most(session, 2), Some(29_999));
+        assert_eq!(mine.bounds().window(200_000, session, 2), 40_000);
+        assert_eq!(mine.bounds().answered.map(|answered| answered.size), Some(10_000), "and theirs is known");
+        mine.note_stored(mine.samples());
+        mine.adopt(stored.0, &stored.1);
+        assert_eq!(mine.fit(), stored.0);
+    }
+
+    /// Regression: it counted as stored before it was, also if it then could not be.
+    #[test]
+    fn what_a_turn_had_learnt_was_forgotten_while_it_was_being_stored() {
+        let (session, theirs) = (SessionId::of(1), Fit::default());
+        let mut mine = Calibration::default();
+        mine.answered(session, 9_000, 20_000, 1);
+        let of_the_turn = mine.samples();
+        let before = mine.fit();
+        mine.adopt(theirs, &Bounds::default());
+        assert_eq!(mine.fit(), before, "it is not stored yet");
+        // Meanwhile another turn learns something.
+        mine.answered(session, 9_500, 21_000, 2);
+        mine.note_stored(of_the_turn);
+        let since = mine.fit();
+        mine.adopt(theirs, &Bounds::default());
+        assert_eq!(mine.fit(), since);
+        mine.note_stored(mine.samples());
+        mine.adopt(theirs, &Bounds::default());
+        assert_eq!(mine.fit(), theirs);
     }
 
     /// Once, a single wrong count took the whole history out of a conversation's window.

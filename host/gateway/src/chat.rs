@@ -2,7 +2,7 @@
 //! are told.
 
 use icu_normalizer::ComposingNormalizerBorrowed;
-use pmk_core::{Place, SessionKey};
+use pmk_core::{Place, SessionKey, text};
 use pmk_knowledge::reaction::ReactionVerdict;
 use serde::{Deserialize, Serialize};
 
@@ -124,6 +124,24 @@ pub(crate) fn after_command(text: &str) -> Option<&str> {
     signs.map(|sign| sign.to_ascii_lowercase()).eq(COMMAND.chars()).then_some(rest.trim_start())
 }
 
+/// Returns a text preceded by its author. Lines after the first are indented, so that none looks like the beginning of
+/// another author's text.
+pub(crate) fn attributed(author: &str, text: &str) -> String {
+    format!("{author}: {}", text::lines(text).collect::<Vec<_>>().join("\n  "))
+}
+
+/// Returns the text that [`attributed`] has put after its author; what has no such beginning is returned as it is.
+pub(crate) fn unattributed(author: &str, said: &str) -> String {
+    let Some(text) = said.strip_prefix(author).and_then(|rest| rest.strip_prefix(": ")) else {
+        return said.to_owned();
+    };
+    // Earlier versions indented no line.
+    match text.split('\n').skip(1).all(|line| line.starts_with("  ")) {
+        true => text.replace("\n  ", "\n"),
+        false => text.to_owned(),
+    }
+}
+
 /// Which message is meant. Messages of two channels may have the same timestamp.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageRef {
@@ -142,6 +160,7 @@ impl MessageRef {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     Edited(Box<Edit>),
+    Reattached(Box<Reattached>),
     Deleted(Deletion),
 }
 
@@ -179,6 +198,17 @@ pub struct Edit {
     pub comes_alone: bool,
     /// Whom it addresses, if it is in a thread of a channel.
     pub manner: Option<Addressing>,
+    /// Whether a file that came with it is gone.
+    pub lost_files: bool,
+}
+
+/// A message with the same text as before, of which only what comes with it has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reattached {
+    /// The message after the change.
+    pub message: Inbound,
+    /// Whether a file is gone; otherwise there is more, such as the preview of a link.
+    pub lost_files: bool,
 }
 
 /// A person's reaction to a message.
@@ -374,4 +404,28 @@ pub struct Connection {
     pub of: usize,
     /// How many were lost within the last ten minutes.
     pub reconnects: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Regression: asked again, further lines began with two more spaces each time.
+        #[test]
+        fn what_was_answered_together_was_asked_again_with_its_lines_indented(
+            text in "(\\PC|\n|  |U1: |\r|\u{2028}){0,20}",
+        ) {
+            prop_assert_eq!(unattributed("U1", &attributed("U1", &text)), text::lines(&text).collect::<Vec<_>>().join("\n"));
+        }
+    }
+
+    #[test]
+    fn what_was_stored_without_an_author_or_without_an_indent_stays() {
+        for (said, text) in [("one\n  two", "one\n  two"), ("U1: one\n  two\n3", "one\n  two\n3"), ("U1:", "U1:")] {
+            assert_eq!(unattributed("U1", said), text);
+        }
+    }
 }

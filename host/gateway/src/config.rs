@@ -152,13 +152,16 @@ impl Config {
     /// Reads the file in a running gateway, which goes by it from then on, even if it is lost.
     ///
     /// # Errors
-    /// As [`load`](Config::load).
+    /// As [`load`](Config::load), and that it is lost.
     pub fn load_in_gateway(home: &Path) -> Result<(Config, Vec<String>), Failure> {
         let loaded = Config::load(home)?;
-        if loaded.0.exists
-            && let Err(error) = note_read(home)
-        {
-            tracing::warn!("if gateway.json is deleted, the next change begins a new one: {error}");
+        if loaded.0.exists {
+            if let Err(error) = note_read(home) {
+                tracing::warn!("if gateway.json is deleted, the next change begins a new one: {error}");
+            }
+        } else {
+            // It may be there again by now: what counts is that nothing was read.
+            edit::refuse_lost(home).map_err(|error| Failure::new(&error).hint(error.hint()))?;
         }
         Ok(loaded)
     }

@@ -61,6 +61,10 @@ pub const MAX_RUNNING_TURNS: usize = 256;
 /// How long running turns may take to finish after the gateway is told to stop.
 pub const DRAIN_TIME: Duration = Duration::from_secs(30);
 
+/// How long turns that did not finish in that time may then take to give up: first, an update of what they show ends, and
+/// they no longer look for a placeholder. Less than the service manager waits beyond [`DRAIN_TIME`].
+const GIVING_UP_TIME: Duration = Duration::from_secs(10);
+
 /// What the dispatcher needs of the code that runs turns.
 #[async_trait]
 pub trait Turns: Send + Sync {
@@ -155,20 +159,27 @@ impl Dispatcher {
         }))
     }
 
-    /// Takes up parked messages again: those of one conversation, or all.
+    /// Takes up parked messages again: those of one conversation, or all. What is for another host is found there. The work
+    /// goes on if the caller goes away.
     ///
     /// # Errors
     /// The messages stay parked.
     pub async fn retry(self: &Arc<Self>, key: Option<&SessionKey>) -> Result<Unparked, StoreError> {
-        // A person who is being told of a parked message is told before its answer arrives.
-        let _telling = self.telling.lock().await;
-        let unparked = self.store.unpark(key, self.clock.now_ms()).await?;
-        self.enter_all(unparked.pending.clone());
-        Ok(unparked)
+        let (dispatcher, key) = (Arc::clone(self), key.cloned());
+        let retried = self.tasks.spawn(async move {
+            // A person who is being told of a parked message is told before its answer arrives.
+            let _telling = dispatcher.telling.lock().await;
+            let unparked = dispatcher.store.unpark(key.as_ref(), dispatcher.clock.now_ms()).await?;
+            dispatcher.enter_all(unparked.pending.clone());
+            Ok::<_, StoreError>(unparked)
+        });
+        // The task only fails if it panicked; then nothing is known to be reopened.
+        retried.await.unwrap_or(Err(StoreError::Closed))
     }
 
     /// Waits for the turns: for all of them at the end of the input, for the running ones when stopped. What does not
-    /// finish in time then goes on at the next start, which is no failure: it was asked for.
+    /// finish in time then gives up, so that its cost is noted, and goes on at the next start, which is no failure: it
+    /// was asked for.
     ///
     /// # Errors
     /// The gateway ends because of a failure.
@@ -188,6 +199,8 @@ impl Dispatcher {
             tracing::warn!(
                 "{tasks} tasks did not finish within {seconds} s; they are stored and go on at the next start"
             );
+            queues::lock(&self.queues).interrupt_all();
+            let _ = tokio::time::timeout(GIVING_UP_TIME, self.tasks.wait()).await;
         }
         self.ended.get().cloned().map_or(Ok(()), Err)
     }

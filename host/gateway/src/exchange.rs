@@ -26,7 +26,7 @@ use pmk_models::{Request, Usage};
 use pmk_policy::{DecidedBy, Phase};
 
 use crate::{
-    calibration::{LEAST_LIMIT, Sizes, TokenBudget},
+    calibration::{Sizes, TokenBudget},
     directive,
     ids::SessionId,
     preambles::Preamble,
@@ -82,6 +82,8 @@ pub(crate) struct Tally {
     pub images_refused: bool,
     /// Number of model calls for the answer.
     pub calls: u32,
+    /// The estimate of the largest request that the model has answered in this turn; 0 if there is none.
+    pub answered: u64,
     pub usage: Usage,
 }
 
@@ -127,6 +129,14 @@ impl Cut {
     }
 }
 
+impl Draft {
+    /// Notes that turns were cut if more were dropped than these.
+    pub fn cut_since(&mut self, dropped: u32) {
+        let turns = self.turns_dropped.saturating_sub(dropped);
+        self.cut = Cut::both(self.cut, (turns > 0).then_some(Cut::Trimmed(turns)));
+    }
+}
+
 impl Exchange {
     /// Returns what was removed for good; what a trial removes is only stored once it has helped.
     pub fn cut(&self) -> Option<Cut> {
@@ -152,12 +162,10 @@ impl Exchange {
     /// Limits a budget, beside a preamble of this many tokens, by the refusals of this turn and of this conversation. A
     /// new message sent alone, from which nothing can be removed, is limited by the refusals of this turn only.
     pub fn capped(&self, budget: TokenBudget, preamble_tokens: u64, now_ms: i64) -> TokenBudget {
-        let beside = |most: u64| most.saturating_sub(preamble_tokens);
-        let most_here = self.sizes.most(now_ms).map_or(u64::MAX, |most| beside(most).max(LEAST_LIMIT));
-        let most = self.below.map_or(u64::MAX, |below| beside(below.saturating_sub(1)));
-        let limit = budget.limit.min(most).min(most_here);
+        let most = self.below.map_or(u64::MAX, |below| below.saturating_sub(1).saturating_sub(preamble_tokens));
+        let budget = self.sizes.capped(budget, preamble_tokens, now_ms);
         TokenBudget {
-            limit,
+            limit: budget.limit.min(most),
             alone: budget.alone.min(most),
             is_counted: budget.is_counted && budget.alone <= most,
             ..budget

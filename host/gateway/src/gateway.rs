@@ -31,10 +31,13 @@ mod parked;
 mod presses;
 mod verdicts;
 
+#[cfg(test)]
+mod tests;
+
 use changes::ReactionCommand;
 use handler::Handler;
 use looks::Looks;
-use presses::Presses;
+use presses::{Patience, Presses, WAITS};
 use verdicts::VerdictOutcome;
 
 /// Takes in what people say and do, and has it answered.
@@ -165,6 +168,7 @@ impl Turns for Answering {
 }
 
 /// The intake to which the front passes what people say and do.
+#[derive(Clone)]
 struct FrontIntake {
     handler: Handler,
     /// Notified when a button was pressed.
@@ -180,28 +184,57 @@ impl FrontIntake {
         }
         let is_counted = signals::react(&self.handler.services.store, reaction, self.handler.services.now_ms()).await;
         let Some(verdict) = Verdict::of_reaction(reaction) else { return Ok(is_counted) };
-        Ok(match self.handler.judge(&verdict).await? {
-            VerdictOutcome::NotAwaited => is_counted,
-            VerdictOutcome::Kept(_) => {
-                self.pressed.notify_one();
-                true
-            }
+        Ok(self.settle(self.handler.judge(&verdict).await?, reaction) || is_counted)
+    }
+
+    /// Shows the result of a verdict, or tells it to the person who reacted. Returns whether a verdict was awaited.
+    fn settle(&self, judged: VerdictOutcome, reaction: &Reaction) -> bool {
+        match judged {
+            VerdictOutcome::NotAwaited => return false,
+            VerdictOutcome::Kept(_) => self.pressed.notify_one(),
             VerdictOutcome::Shown(place, text) => {
                 // In a task of its own, because Slack waits for the acknowledgement meanwhile.
                 let (showing, ts) = (self.handler.clone(), reaction.message.ts.clone());
                 self.handler.services.tasks.spawn(async move { showing.show_result(&place, &ts, text).await });
-                true
             }
-            VerdictOutcome::Unreadable(text) => {
-                self.handler.whisper_back(reaction, text);
-                true
-            }
+            VerdictOutcome::Unreadable(text) => self.handler.whisper_back(reaction, text),
             VerdictOutcome::NotTheirs(place) => {
                 self.handler.whisper(reaction.user.clone(), place, self.handler.services.messages.not_theirs());
-                true
             }
-            VerdictOutcome::Taken | VerdictOutcome::Failed | VerdictOutcome::Known(_) => true,
-        })
+            VerdictOutcome::Taken | VerdictOutcome::Failed | VerdictOutcome::Known(_) => {}
+        }
+        true
+    }
+
+    /// Looks again for the atom of a verdict, which another host may have shared by then. In a task of its own, because
+    /// Slack waits for the acknowledgement meanwhile. If this host ends before the atom is here, the verdict is lost:
+    /// nothing is stored of a reaction to what may be any message of the bot.
+    fn judge_later(&self, verdict: Verdict, reaction: Reaction) {
+        let judging = self.clone();
+        self.handler.services.tasks.spawn(async move {
+            let Services { store, stop, .. } = &*judging.handler.services;
+            let mut patience = Patience::of(store);
+            while patience.is_left() {
+                tokio::select! {
+                    biased;
+                    () = stop.cancelled() => return,
+                    () = tokio::time::sleep(WAITS[0]) => {}
+                }
+                patience = patience.less();
+                let is_settled = match judging.handler.judge_atom(&verdict).await {
+                    Ok(judged) => judging.settle(judged, &reaction),
+                    Err(error) => {
+                        if !patience.is_left() {
+                            tracing::error!(error = error.message(), "cannot handle a reaction to a message");
+                        }
+                        false
+                    }
+                };
+                if is_settled {
+                    return;
+                }
+            }
+        });
     }
 }
 
@@ -246,6 +279,9 @@ impl Intake for FrontIntake {
         let mut looks = Looks::at(&self.handler.services.store, &reaction).await?;
         while !self.heed(wish, &reaction).await? {
             if !looks.again().await? {
+                if let Some(verdict) = looks::verdict_elsewhere(&self.handler.services.store, &reaction) {
+                    self.judge_later(verdict, reaction);
+                }
                 break;
             }
         }

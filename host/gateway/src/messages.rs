@@ -86,6 +86,11 @@ impl Messages {
         terminal::translated(what, self.language).into_owned()
     }
 
+    /// What to do about an error, for the line below it.
+    pub fn hint(&self, hint: &str) -> String {
+        terminal::hint(hint, self.language)
+    }
+
     /// Joins names to a list.
     pub fn listed<T: AsRef<str>>(&self, names: &[T]) -> String {
         let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();

@@ -17,7 +17,9 @@ pub use load::{Loader, Named, Origin, open_for_authoring};
 pub use loading::{load, load_unseen};
 pub use overridden::Overridden;
 pub use shared_choice::{OnHost, Outcome};
-pub use swap::{NextStart, Ports, Promotion, Source, StartLook, StartRefusal, Swapped, Swapper, identities, names};
+pub use swap::{
+    NextStart, Ports, Promotion, SettingsLook, Source, StartLook, StartRefusal, Swapped, Swapper, identities, names,
+};
 pub use watch::follow;
 
 use std::{

@@ -281,7 +281,7 @@ impl Presence {
     }
 
     /// Notes that the gateway ends because it was asked to or because its input has ended, and tells
-    /// people.
+    /// people. To be polled along with the gateway's end, on which it waits if there are several hosts.
     pub async fn leave(&self) {
         self.ports.vitals.set_leaving();
         self.ports.manager.stopping();
@@ -290,8 +290,7 @@ impl Presence {
         self.signs.set_silent_since(self.silent_since_ms(now_ms));
         // After an outage that is not stored yet, the next run goes by the last heartbeat, which is from before it.
         self.signs.leave_marker(now_ms);
-        // While another host is running, the gateway is not away.
-        let broadcast = self.may_broadcast() && !self.ports.store.has_other_hosts();
+        let broadcast = self.may_broadcast() && self.leaves_nobody().await;
         if broadcast {
             let circle = Circle::before(now_ms, now_ms);
             let away = self.ports.messages.away();
@@ -301,6 +300,14 @@ impl Presence {
             }
         }
         self.ports.ledger.note(Event::GatewayOffline { broadcast, reason: "shutdown" });
+    }
+
+    /// Whether no other host goes on: while one does, the gateway is not away. By their last looks, hosts that are asked
+    /// to end at the same time would each take the others for running. What cannot be known in time counts as a host
+    /// that goes on.
+    async fn leaves_nobody(&self) -> bool {
+        let others_stay = self.ports.store.others_stay();
+        tokio::time::timeout(FAREWELL_TIME, others_stay).await.is_ok_and(|others_stay| !others_stay)
     }
 
     /// Stores what is owed after an outage and returns the event of being back.

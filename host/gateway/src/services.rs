@@ -47,6 +47,9 @@ use channel_locks::ChannelLocks;
 use image_room::ImageRoom;
 pub use library::SharedLibrary;
 
+#[cfg(test)]
+pub(crate) mod tests;
+
 /// How long a gateway that may no longer write to the store waits for the messages it was about to post: two calls,
 /// each within its time limit.
 const TAKEN_BACK_WITHIN: Duration = Duration::from_secs(20);

@@ -50,13 +50,17 @@ mod summarise;
 mod track;
 mod work;
 
+#[cfg(test)]
+mod tests;
+
 use std::{
+    panic::{AssertUnwindSafe, resume_unwind},
     pin::{Pin, pin},
     sync::{Arc, OnceLock},
 };
 
 use crate::{
-    dispatch::{Batch, TurnFailure},
+    dispatch::{AnswerSoFar, Batch, TurnFailure},
     exchange::budget::budget,
     services::Services,
     store::{Hold, OpenTurn, StoreError},
@@ -65,6 +69,7 @@ use act::Acted;
 use admit::Admission;
 use ask::AskOutcome;
 use error::TurnError;
+use futures_util::FutureExt;
 use hear::Heard;
 use pmk_knowledge::Atom;
 use record::Ending;
@@ -91,19 +96,27 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
     for &inbox in batch.ids() {
         match admit::admit(services, batch, inbox, hold).await? {
             Admission::Nothing => {}
-            Admission::Deliver(answered) => deliver::deliver(services, answered, batch).await?,
+            Admission::Deliver(answered) => {
+                // It was stored with what it has cost, although that was said to have failed.
+                if let [_] = batch.ids() {
+                    drop(batch.take_given_up());
+                }
+                deliver::deliver(services, answered, batch).await?;
+            }
             Admission::CalledOff(turn) => off.push(turn),
             // A message about a waiting question is a turn of its own.
             Admission::Ask(turn) if hear::is_heard(&turn) => match Box::pin(hear::hear(services, turn, batch)).await? {
                 Heard::Answer(turn, learnt) => {
-                    let answered = answer(services, turn, vec![], learnt, batch).await?;
+                    // Nobody stops it, and what the model says of it answers no question of the batch that is stopped.
+                    let said = AnswerSoFar::default();
+                    let answered = answer(services, (turn, vec![]), learnt, said, batch).await?;
                     deliver::deliver(services, answered, batch).await?;
                 }
                 Heard::Done(answered) => deliver::deliver(services, answered, batch).await?,
                 Heard::Talk(turn) => batch_of_talk.push((inbox, turn)),
             },
             Admission::Command(turn, command) => {
-                let answered = Box::pin(command::carry_out(services, turn, command)).await?;
+                let answered = Box::pin(command::carry_out(services, turn, command, batch)).await?;
                 deliver::deliver(services, answered, batch).await?;
             }
             Admission::Ask(turn) => batch_of_talk.push((inbox, turn)),
@@ -135,16 +148,16 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
     // A change since the first message was read affects the whole batch.
     let revisions = merged.iter().map(|other| other.live.revision);
     turn.live.revision = revisions.fold(turn.live.revision, i64::min);
-    let answered = answer(services, turn, merged, None, batch).await?;
+    let answered = answer(services, (turn, merged), None, batch.said(), batch).await?;
     deliver::deliver(services, answered, batch).await
 }
 
-/// Runs steps 2 to 7.
+/// Runs steps 2 to 7. `said` gets what the model says.
 async fn answer(
     services: &Services,
-    mut turn: OpenTurn,
-    merged: Vec<OpenTurn>,
+    (mut turn, merged): (OpenTurn, Vec<OpenTurn>),
     learnt: Option<Box<Atom>>,
+    said: AnswerSoFar,
     batch: &Batch,
 ) -> Result<crate::store::Answered, TurnError> {
     let live = std::mem::take(&mut turn.live);
@@ -157,17 +170,26 @@ async fn answer(
         let placeholder = placeholder::show(services, &turn, &is_made).await?;
         Ok::<_, TurnError>(placed.get_or_init(|| placeholder))
     };
-    let begin = gather::gather(services, (&turn, merged), live, batch.said(), &placed);
+    let begin = gather::gather(services, (&turn, merged), live, said, &placed);
     let make = async {
         let _is_made = is_made.clone().drop_guard();
         let mut work = unless(&interrupted, pin!(begin)).await?;
-        let outcome = unless(&interrupted, pin!(converse(services, &mut work, batch))).await;
+        let outcome =
+            AssertUnwindSafe(unless(&interrupted, pin!(converse(services, &mut work, batch)))).catch_unwind().await;
+        let outcome = outcome.unwrap_or_else(|panic| {
+            // It has cost something all the same. Where it happened is known in this very poll only.
+            batch.give_up(record::given_up(&work));
+            resume_unwind(panic)
+        });
         // From here on the placeholder belongs to the answer.
         if let Some(progress) = work.progress.take() {
             progress.finish().await;
         }
         match outcome {
-            Ok(outcome) => Ok((work, outcome)),
+            Ok(outcome) => {
+                steer::hand_back(&mut work, batch);
+                Ok((work, outcome))
+            }
             Err(error) => {
                 if let Some(asking) = act::unsent(&work) {
                     Box::pin(act::take_back(&services.store, asking, 1)).await;
@@ -179,12 +201,12 @@ async fn answer(
     };
     let (shown, made) = tokio::join!(show, make);
     let (work, outcome) = made?;
+    let unsent = act::unsent(&work);
     // If it cannot be stored, people may call the question off before it is asked again.
-    let (attempt, unsent) = (Box::new(record::given_up(&work)), act::unsent(&work));
+    batch.give_up(record::given_up(&work));
     let (recorded, is_stored) = match shown {
         Ok(_) => {
-            let recorded =
-                record::record(services, work, outcome, learnt, batch.after_given_up((*attempt).clone())).await;
+            let recorded = record::record(services, work, outcome, learnt, batch.given_up()).await;
             // After another failure, it may have been stored all the same.
             let is_stored = !matches!(recorded, Err(TurnError::Store(StoreError::Changed)));
             (recorded, is_stored)
@@ -194,9 +216,8 @@ async fn answer(
     if let Some(asking) = unsent.filter(|_| !is_stored) {
         Box::pin(act::take_back(&services.store, asking, 1)).await;
     }
-    match &recorded {
-        Ok(_) => drop(batch.take_given_up()),
-        Err(_) => batch.give_up(*attempt),
+    if recorded.is_ok() {
+        drop(batch.take_given_up());
     }
     recorded
 }

@@ -27,6 +27,10 @@ pub(crate) const MAX_TABLES: u32 = 16;
 /// The size of each memory in the pool: everything 32 bits can address, because only address space is reserved. The
 /// limiter decides what an instance may actually use.
 const POOL_MEMORY_BYTES: usize = 4 << 30;
+/// What the engine may keep of an instance besides its memories and tables: 32 bytes for each function that can be
+/// called through a table, about as much for an import, 16 for a global. Enough for twice as many functions as
+/// [`limits::StructureLimits::DEFAULT`] allows. It is only compared: an instance takes what it needs.
+const MOST_INSTANCE_BYTES: usize = 8 << 20;
 /// How much memory of a pooled instance is zeroed for reuse instead of being returned to the system.
 const KEEP_RESIDENT_BYTES: usize = 256 << 10;
 
@@ -79,6 +83,8 @@ fn pool(table_elements: usize) -> PoolingAllocationConfig {
         .max_core_instances_per_component(MAX_CORE_INSTANCES)
         .max_memories_per_component(MAX_MEMORIES)
         .max_tables_per_component(MAX_TABLES)
+        .max_component_instance_size(MOST_INSTANCE_BYTES)
+        .max_core_instance_size(MOST_INSTANCE_BYTES)
         .total_core_instances(MAX_INSTANCES * MAX_CORE_INSTANCES)
         .total_memories(MAX_INSTANCES * MAX_MEMORIES)
         .total_tables(MAX_INSTANCES * MAX_TABLES)

@@ -308,7 +308,9 @@ const EXPORTS_SHOWN: usize = 5;
 
 /// The likely cause of an engine's rejection of a component, judging by the engine's error.
 fn invalid_hint(reason: &str) -> &'static str {
-    if reason.contains("pooling allocator") {
+    if reason.contains("instance size does not fit") {
+        "the policy has more functions, imports and globals than an instance has room for; build a smaller one"
+    } else if reason.contains("pooling allocator") {
         "link the policy into one core module with one memory and one table"
     } else if ["enabled", "disabled", "require"].iter().any(|word| reason.contains(word)) {
         "build the policy without threads, garbage collection, relaxed SIMD and async functions"

@@ -38,6 +38,12 @@ pub enum Failure {
         /// The time that it had, in milliseconds.
         limit_ms: u64,
     },
+    /// The wall clock stopped it because the archive took so long; not the component's fault, and not reproducible.
+    #[error("was stopped after it had waited {waited_ms} ms for the archive")]
+    SlowArchive {
+        /// The time that queries which the archive did not answer at once took, in milliseconds.
+        waited_ms: u64,
+    },
     /// Its linear memories exceeded the limit.
     #[error("asked for {wanted} bytes of memory, but only {limit} are allowed")]
     OutOfMemory {
@@ -97,14 +103,14 @@ impl Failure {
             Failure::OutOfTable { .. } => "table",
             Failure::HostAllocation { .. } => "host-allocation",
             Failure::Exit { .. } => "exit",
-            Failure::NotStarted { .. } => Failure::SYSTEM,
+            Failure::SlowArchive { .. } | Failure::NotStarted { .. } => Failure::SYSTEM,
             Failure::Trapped { .. } => "trap",
         }
     }
 
     /// Whether the same input fails in the same way on every machine.
     pub(crate) fn is_reproducible(&self) -> bool {
-        !matches!(self, Failure::OutOfTime { .. } | Failure::NotStarted { .. })
+        !matches!(self, Failure::OutOfTime { .. } | Failure::SlowArchive { .. } | Failure::NotStarted { .. })
     }
 
     /// The same without what the component said last, which may quote a conversation.
@@ -134,6 +140,8 @@ pub(crate) struct Stopped(pub Failure);
 pub(crate) struct Circumstances {
     pub fuel: u64,
     pub wall_ms: u64,
+    /// How long it waited for the archive, if the clock would not have stopped it without that.
+    pub waited_ms: Option<u64>,
     pub host_allocation_bytes: usize,
     pub last_words: Option<String>,
 }
@@ -148,7 +156,10 @@ pub(crate) fn classify(error: &wasmtime::Error, circumstances: Circumstances) ->
     }
     match error.downcast_ref::<Trap>() {
         Some(Trap::OutOfFuel) => return Failure::OutOfFuel { limit: circumstances.fuel },
-        Some(Trap::Interrupt) => return Failure::OutOfTime { limit_ms: circumstances.wall_ms },
+        Some(Trap::Interrupt) => {
+            let out_of_time = Failure::OutOfTime { limit_ms: circumstances.wall_ms };
+            return circumstances.waited_ms.map_or(out_of_time, |waited_ms| Failure::SlowArchive { waited_ms });
+        }
         _ => {}
     }
     let cause = error.root_cause().to_string();

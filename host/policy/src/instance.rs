@@ -1,6 +1,6 @@
 //! One decision: a fresh store, a fresh instance, one call, and its cost.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use wasmtime::{
     AsContextMut, Store,
@@ -99,14 +99,19 @@ pub(crate) fn run(
         .and_then(|()| pre.instantiate(&mut store))
         .and_then(|instance| call(&mut store, &instance));
     let left = store.get_fuel().unwrap_or(0);
-    let us = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
+    let took = start.elapsed();
+    let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
     let used = fuel.saturating_sub(left).saturating_add(store.data().meter.host_fuel());
+    // A database that pauses is no fault of the component. The clock may stop a decision up to a tick early.
+    let waited = store.data().meter.waited();
+    let is_archives = took.saturating_sub(waited) + engine::TICK < limits.wall;
     let failure = match &result {
         Err(error) => Some(failure::classify(
             error,
             Circumstances {
                 fuel,
-                wall_ms: u64::try_from(limits.wall.as_millis()).unwrap_or(u64::MAX),
+                wall_ms: milliseconds(limits.wall),
+                waited_ms: is_archives.then(|| milliseconds(waited)),
                 host_allocation_bytes: limits.host_allocation_bytes,
                 last_words: store.data().with_log(|log| log.last_words()),
             },
@@ -130,4 +135,8 @@ pub(crate) fn run(
             archive,
         },
     }
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

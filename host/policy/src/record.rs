@@ -91,7 +91,8 @@ impl Outcome {
 
     /// Whether it counts against the policy: every failure, and every answer that may not be applied, unless it was
     /// only too large. How much fits depends on the conversation, and one with giant messages must not suspend the
-    /// policy for all others. `None` if it says nothing about the policy: the system did not start it.
+    /// policy for all others. `None` if it says nothing about the policy: the system did not start it, or the
+    /// archive kept it waiting.
     pub fn is_fault(&self) -> Option<bool> {
         match self {
             Outcome::Failed { kind: Failure::SYSTEM, .. } | Outcome::Skipped { .. } => None,

@@ -17,10 +17,10 @@ use wasmtime::component::{ComponentExportIndex, ComponentNamedList, Lower};
 pub use self::{cap::CapDecision, prune::PruneDecision, recover::RecoverDecision, summarize::SummaryDecision};
 use crate::{
     breaker::{Breakers, Pass, Suspension},
-    decision::{DecidedBy, Decision},
+    decision::{DecidedBy, Decision, Identity},
     failure::Failure,
     instance::{self, Answer, Cost},
-    limits::Size,
+    limits::{Limits, Size},
     policy::{Functions, Policy},
     record::{Outcome, Record},
     settings::{Bounds, ChangedSettings, Settings},
@@ -95,6 +95,14 @@ impl Stack {
         ChangedSettings::of(self.layers().map(|layer| (layer.policy.name(), &layer.settings)))
     }
 
+    /// Whether both are the same policies with the same settings and limits, so that they decide alike.
+    pub fn decides_like(&self, other: &Stack) -> bool {
+        fn parts(layer: &Layer) -> (&Identity, &Settings, &Limits) {
+            (layer.policy.identity(), &layer.settings, layer.policy.runtime().limits())
+        }
+        self.seed_may_go == other.seed_may_go && self.layers().map(parts).eq(other.layers().map(parts))
+    }
+
     /// The decisions for which layers are skipped at present, because they kept failing.
     pub fn suspensions(&self) -> Vec<Suspension> {
         let layers = self.above.iter().zip(self.breakers.iter());
@@ -128,7 +136,10 @@ impl Stack {
                 Some(failure) => Judged { outcome: Outcome::from(failure), answer: None },
                 None => judge(task, &asked.bounds),
             };
-            let breaker = breakers.zip(judged.outcome.is_fault()).and_then(|(breakers, failed)| {
+            // An answer that is only too large is no fault, but does not show that a suspended policy works again.
+            let shows_nothing = pass == Pass::HalfOpen && judged.outcome.is_bad();
+            let fault = judged.outcome.is_fault().filter(|failed| *failed || !shows_nothing);
+            let breaker = breakers.zip(fault).and_then(|(breakers, failed)| {
                 let fault = failed.then(|| judged.outcome.reason().unwrap_or_default());
                 breakers.note(question.decision, pass, fault)
             });

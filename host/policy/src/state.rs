@@ -1,6 +1,9 @@
 //! The state of one decision: its budget, its log, and the resources that the component borrows.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use pmk_core::{CapVerdict, Lookup, Plan, Quote, Transcript};
 use wasmtime::{ResourceLimiter, component::ResourceTable};
@@ -8,6 +11,7 @@ use wasmtime_wasi::WasiCtx;
 
 use crate::{
     description::Draft,
+    engine,
     failure::{Failure, Stopped},
     input::{IncomingInput, OverflowInput, PruneInput},
     limits::Limits,
@@ -136,6 +140,7 @@ pub(crate) struct Meter {
     peak_bytes: usize,
     table_elements: usize,
     table_limit: usize,
+    waited: Duration,
 }
 
 impl Meter {
@@ -148,6 +153,7 @@ impl Meter {
             peak_bytes: 0,
             table_elements: 0,
             table_limit: limits.table_elements,
+            waited: Duration::ZERO,
         }
     }
 
@@ -188,6 +194,19 @@ impl Meter {
 
     pub fn peak_bytes(&self) -> usize {
         self.peak_bytes
+    }
+
+    /// Notes how long the archive took for one query. Fuel pays for its work, but cannot know how long a database pauses.
+    /// Queries that are only many are the component's own doing.
+    pub fn note_query(&mut self, took: Duration) {
+        if took > engine::TICK {
+            self.waited = self.waited.saturating_add(took);
+        }
+    }
+
+    /// How long it waited for a database that paused.
+    pub fn waited(&self) -> Duration {
+        self.waited
     }
 }
 

@@ -9,6 +9,9 @@ use crate::settings;
 /// The maximum number of characters that the host quotes of one message.
 const WHOLE: u32 = 4_000;
 
+/// The host refuses a plan that recalls more messages.
+const MOST: usize = 500;
+
 /// A match takes at most this part of the room, so that one long result does not displace all others; a neighbouring
 /// message takes less.
 const MATCH_PARTS: u64 = 4;
@@ -53,7 +56,7 @@ impl<'t> Quotes<'t> {
         let mut quotes = Quotes { transcript, chosen: BTreeMap::new(), left: room };
         for (rank, &found) in matches.iter().enumerate() {
             let neighbours = if rank < BEST { neighbours } else { neighbours.div_ceil(2) };
-            if quotes.left < LEAST_TOKENS {
+            if quotes.is_full() {
                 break;
             }
             let start = found.saturating_sub(neighbours);
@@ -73,17 +76,21 @@ impl<'t> Quotes<'t> {
         quotes
     }
 
+    /// Whether nothing more can be quoted.
+    fn is_full(&self) -> bool {
+        self.left < LEAST_TOKENS || self.chosen.len() == MOST
+    }
+
     /// Adds a message, cut if it costs more than `most`; returns whether it is included now.
     fn take(&mut self, number: u32, tokens: u32, most: u64) -> bool {
         if self.chosen.contains_key(&number) {
             return true;
         }
         let tokens = u64::from(tokens);
-        let allowed = most.min(self.left);
-        if tokens == 0 || allowed < LEAST_TOKENS {
+        if tokens == 0 || most < LEAST_TOKENS || self.is_full() {
             return false;
         }
-        if tokens <= allowed {
+        if tokens <= most.min(self.left) {
             self.left -= tokens;
             self.chosen.insert(number, WHOLE);
             return true;

@@ -99,6 +99,19 @@ fn of_what_is_nearly_the_same_the_latest_has_room() {
     assert!(block.contains("on day 39 now") && !block.contains("on day 0 now"), "{block}");
 }
 
+/// Regression: where messages are short, the room was for more than the host quotes, and it refused every such plan.
+#[test]
+fn more_messages_were_recalled_than_a_plan_may_have() {
+    let conversation = (0..2_400).fold(Conversation::new(), |conversation, at| match at % 30 {
+        0 => conversation.turn(&format!("the launch party has {at} guests"), "noted"),
+        _ => conversation.turn(&format!("item {at} of the list, please"), "done, next one then"),
+    });
+    let transcript = conversation.ask("how many guests does the launch party have?").transcript();
+    let harness = Harness::<Recall>::new().with("neighbours", 10).with("recall-most", 1_000_000);
+    let applied = harness.prune(&transcript, transcript.total_tokens() * 3 / 4).expect("a plan that breaks no rule");
+    assert_eq!(applied.recall.map(|recall| recall.ids.len()), Some(500));
+}
+
 /// Simulates turns as in the gateway: dropped messages stay dropped, and the block is not stored.
 #[test]
 fn the_prefix_before_the_block_stays_for_many_turns() {

@@ -141,6 +141,18 @@ fn a_build_that_failed_its_check_was_taken_for_the_last_good_one() {
     assert_eq!((&back["outcome"], &back["changed"]), (&json!("built"), &json!([])), "{back:#}");
 }
 
+/// Regression: a gateway that follows the file that good builds are written to took those that fail their check, too.
+#[test]
+fn a_build_that_failed_its_check_was_written_where_good_ones_are() {
+    let project = Project::new();
+    project.save("strict");
+    let good = finish(project.command(COPY, &["--once", "--json"]), "").ok().json();
+    fs::write(project.path("mine/source.wasm"), broken::panics().build()).expect("a component");
+    assert_eq!(project.once(COPY).status.code(), Some(1));
+    let written = fs::read(good["component"].as_str().expect("a path")).expect("a component");
+    assert_eq!(written, fs::read(repository("tests/contract-1.0.0/strict.wasm")).expect("a component"));
+}
+
 /// Once, builds were `same` in conversations of which they had decided nothing.
 #[test]
 fn conversations_that_a_layer_below_decided_were_shown_as_the_policys() {
@@ -206,7 +218,7 @@ fn every_save_is_built_and_the_last_good_one_stays() {
     let name = |round: Value| round["policy"]["name"].as_str().map(str::to_owned);
     while name(round()).as_deref() != Some("standard") {}
     assert_eq!(
-        fs::read(project.path("mine/mine.wasm")).expect("a component"),
+        fs::read(project.path("mine/mine.good.wasm")).expect("a component"),
         fs::read(repository("tests/contract-1.0.0/standard.wasm")).expect("a component")
     );
 
@@ -288,7 +300,7 @@ fn a_project_in_a_folder_of_another_name_was_never_built() {
         fs::write(place.join(tool), builds).expect("a program");
         fs::set_permissions(place.join(tool), fs::Permissions::from_mode(0o700)).expect("a program");
         let shown = run(&["policy", "dev", &folder, "--histories", "histories", "--once"]).stdout;
-        assert!(shown.contains(&format!("`{folder}/{name}.wasm`")), "{shown}");
+        assert!(shown.contains(&format!("`{folder}/{name}.good.wasm`")), "{shown}");
     }
 }
 

@@ -285,6 +285,52 @@ async fn a_reply_in_the_thread_of_what_a_contact_had_asked_back_was_taken_for_a_
     assert_eq!(team.home.events("escalate.heard").len(), 2);
 }
 
+/// Regression: whoever had asked back last got it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_under_what_one_contact_had_asked_back_went_to_another() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let gateway = team.connect().await;
+    let (apart, [asking, other]) = Apart::ask(&team).await;
+    for (words, kind) in [("Which month?", "question"), ("Which year?", "question"), ("March, please", "reply")] {
+        verdict(&team, words, kind);
+    }
+    for (contact, words, thread) in [(CONTACT, "Which month?", &asking.ts), (OTHER_CONTACT, "Which year?", &other.ts)] {
+        let back = team.slack.dm_in_thread(contact, words, Some(thread));
+        assert!(team.slack.await_reactions(&back, PATIENCE).await.is_some(), "{words}");
+    }
+    let first = apart.in_dm(ASKER, "question back", |message| message.text.contains("> Which month?")).await;
+    let reply = team.slack.dm_in_thread(ASKER, "March, please", Some(&first.ts));
+    assert!(team.slack.await_reactions(&reply, PATIENCE).await.is_some());
+    let passed_on = |message: &Message| message.text.contains("> March, please");
+    let told = apart.in_dm(CONTACT, "reply", passed_on).await;
+    assert_eq!(told.thread_ts.as_ref(), Some(&asking.ts));
+    team.behaved();
+    assert!(gateway.terminate().success());
+    assert_eq!(apart.count(OTHER_CONTACT, passed_on), 0);
+}
+
+/// Regression: the asker was told that nobody can be reached, although another contact could.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_to_a_contact_who_was_blocked_since_they_asked_back_reached_nobody() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let gateway = team.connect().await;
+    let (apart, [asking, other]) = Apart::ask(&team).await;
+    verdict(&team, "Which month?", "question");
+    verdict(&team, "March, please", "reply");
+    let back = team.slack.dm_in_thread(CONTACT, "Which month?", Some(&asking.ts));
+    assert!(team.slack.await_reactions(&back, PATIENCE).await.is_some());
+    team.configure(|config| config["blocklist"] = json!([CONTACT]));
+    let reply = team.slack.dm(ASKER, "March, please");
+    let passed_on = |message: &Message| message.by_bot && message.text.contains("> March, please");
+    let told = apart.in_dm(OTHER_CONTACT, "reply", passed_on).await;
+    assert_eq!(told.thread_ts.as_ref(), Some(&other.ts));
+    let marks = team.slack.await_reactions(&reply, PATIENCE).await;
+    assert_eq!(marks, Some(vec!["incoming_envelope".to_owned()]));
+    team.behaved();
+    assert!(gateway.terminate().success());
+    assert_eq!(apart.count(CONTACT, passed_on), 0);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_contact_answered_in_the_thread_during_a_long_outage_was_not_found() {
     let team = Team::new(&ENGLISH, "auto").await;
@@ -322,6 +368,28 @@ async fn what_a_contact_added_to_their_own_answer_reached_nobody() {
     team.behaved();
     assert!(gateway.terminate().success());
     assert_eq!(team.home.events("escalate.absorbed").len(), 1);
+}
+
+/// Regression: it was posted at once, while the answer waited for the model.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_correction_reached_the_asker_before_the_answer_that_it_corrects() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let gateway = team.connect().await;
+    let (apart, [asking, _]) = Apart::ask(&team).await;
+    let (answer, gate) = Behaviour::gated(ENGLISH.answer);
+    team.anthropic.when(ARRIVED, answer);
+    team.slack.dm_in_thread(CONTACT, ENGLISH.reply, Some(&asking.ts));
+    apart.in_dm(CONTACT, "notice", |message| message.text.starts_with(":inbox_tray:")).await;
+    team.slack.dm_in_thread(CONTACT, "Correction: on the second.", Some(&asking.ts));
+    apart.in_dm(CONTACT, "word", |message| message.text.contains("Passed on to the person who asked")).await;
+    gate.add_permits(4);
+    let added = |message: &Message| message.text.ends_with("> Correction: on the second.") && message.by_bot;
+    let correction = apart.in_dm(ASKER, "addition", added).await;
+    let answer = apart.passed_on().await;
+    assert!(answer.ts < correction.ts, "{:#?}", team.slack.messages(&dm_channel(ASKER)));
+    team.behaved();
+    assert!(gateway.terminate().success());
+    assert_eq!(apart.count(ASKER, added), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

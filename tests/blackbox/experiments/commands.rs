@@ -251,6 +251,73 @@ fn settings_of_an_arm_that_options_or_the_environment_override_after_a_restart_w
     assert!(started.contains("gateway.json: `--set` makes `standard.seed-cap` 800 instead of 900"), "{started}");
 }
 
+/// Regression: `still in use afterwards` was said of its files alone, and `--persist` wrote nothing else.
+#[test]
+fn a_promoted_arm_that_was_gone_back_to_had_other_settings_after_a_restart() {
+    let policy = |tokens: u64| json!({"files": ["strict"], "settings": {"strict": {"max-session-tokens": tokens}}});
+    let arms = json!([{"name": "now"}, {"name": "b", "policy": policy(9_000)}]);
+    let experiment = json!({"name": "t", "control": "now", "arms": arms, "start": "2026-05-07T09:00:00Z"});
+    let (none, persist, set): (&[&str], &[&str], &[&str]) = (&[], &["--persist"], &["--set", "standard.low-water=60"]);
+    let others = "gateway.json has other settings for them; `--persist` writes these there";
+    let precedence = "`--set` or the environment takes precedence over gateway.json";
+    for (set, tokens, persist, otherwise) in [
+        (none, 9_000, none, None),
+        (none, 8_000, none, Some(others)),
+        (none, 8_000, persist, None),
+        (set, 8_000, persist, Some(precedence)),
+    ] {
+        let home = Home::new();
+        home.write("gateway.json", json!({"version": 1, "experiment": experiment}).to_string());
+        let _running = Running::start(home.command(&[&["run", "--model", "sim"][..], set].concat()));
+        home.await_events("experiment.on", 1);
+        home.run(&["experiment", "promote", "b"], "").ok();
+        home.await_events("policy.swapped", 1);
+        home.run(&["policy", "use", "caps"], "").ok();
+        home.write("gateway.json", json!({"version": 1, "policy": policy(tokens)}).to_string());
+        let back = [&["--json", "policy", "use", "--previous"][..], persist].concat();
+        let back = home.run(&back, "").ok().json();
+        assert_eq!(back["serving"][0]["name"], "strict", "{back:#}");
+        assert_eq!(back["survives_restart"], json!(otherwise.is_none()), "{back:#}");
+        let told = back["otherwise"].as_str().unwrap_or_default();
+        assert!(told.ends_with(otherwise.unwrap_or_default()), "{back:#}");
+        let written = std::fs::read_to_string(home.path().join("gateway.json")).expect("gateway.json");
+        let written: serde_json::Value = serde_json::from_str(&written).expect("JSON");
+        assert_eq!(written["policy"], policy(if persist.is_empty() { tokens } else { 9_000 }));
+    }
+}
+
+/// Regression: `--persist` left only those of the arm, also where a start would have given it the same.
+#[test]
+fn going_back_to_a_promoted_arm_took_the_settings_of_other_policies_away() {
+    let strict = |tokens: u64| json!({"max-session-tokens": tokens});
+    let caps = json!({"by-name": "thread=100000"});
+    let policy = |settings: &serde_json::Value| json!({"files": ["strict"], "settings": settings});
+    let arms = json!([{"name": "now"}, {"name": "b", "policy": policy(&json!({"strict": strict(9_000)}))}]);
+    let experiment = json!({"name": "t", "control": "now", "arms": arms, "start": "2026-05-07T09:00:00Z"});
+    let same = json!({"caps": caps, "standard": {"low-water": 70}, "strict": strict(9_000)});
+    for (settings, persisted) in [
+        (
+            json!({"caps": caps, "standard": {"low-water": 60}, "strict": strict(8_000)}),
+            json!({"caps": caps, "strict": strict(9_000)}),
+        ),
+        (same.clone(), same),
+    ] {
+        let home = Home::new();
+        home.write("gateway.json", json!({"version": 1, "experiment": experiment}).to_string());
+        let _running = Running::start(home.command(&["run", "--model", "sim"]));
+        home.await_events("experiment.on", 1);
+        home.run(&["experiment", "promote", "b"], "").ok();
+        home.await_events("policy.swapped", 1);
+        home.run(&["policy", "use", "caps"], "").ok();
+        home.write("gateway.json", json!({"version": 1, "policy": policy(&settings)}).to_string());
+        let back = home.run(&["--json", "policy", "use", "--previous", "--persist"], "").ok().json();
+        assert_eq!(back["survives_restart"], json!(true), "{back:#}");
+        let written = std::fs::read_to_string(home.path().join("gateway.json")).expect("gateway.json");
+        let written: serde_json::Value = serde_json::from_str(&written).expect("JSON");
+        assert_eq!(written["policy"], policy(&persisted));
+    }
+}
+
 /// Once, neither figures nor guard rail said anything about its arms, and nobody was told why.
 #[test]
 fn a_control_of_weight_0_switched_the_comparison_off_in_silence() {

@@ -3,8 +3,8 @@
 use std::{ops::Range, sync::Arc};
 
 use pmk_core::{
-    Applied, Archived, Block, Entry, Guard, Language, Message, Origin, Plan, Quote, Role, Transcript, Verdict, floor,
-    marker, replace::Reduction,
+    Applied, Archived, Block, Entry, Guard, Image, ImageId, ImageType, Language, Message, Origin, Plan, Quote, Role,
+    Transcript, Verdict, floor, marker, replace::Reduction,
 };
 
 const GUARD: Guard = Guard { limit: u64::MAX, seed_may_go: false, must_shrink: false };
@@ -278,6 +278,32 @@ fn the_largest_numbers_do_not_overflow() {
     let applied = Guard { must_shrink: true, ..GUARD }.apply(&transcript, &plan).expect("a whole turn");
     assert_eq!(applied.turns_dropped_total, u32::MAX);
     assert_eq!(applied.tokens_after, plan.tokens(&transcript));
+}
+
+/// Regression: an image that the model's server had refused was sent again once a policy shortened the words beside it.
+#[test]
+fn an_image_that_is_no_longer_shown_came_back_with_a_shorter_text() {
+    let picture = Image { sha256: ImageId::of(b""), media_type: ImageType::Png, width: 300, height: 300 };
+    let words = Block::Text { text: "word ".repeat(LONG) };
+    let refused = Block::Text { text: picture.refused("m2", Language::default()) };
+    let of = |blocks: Vec<Block>| Message { role: Role::User, origin: Origin::Attachment, blocks };
+    let whole = of(vec![words.clone(), Block::Image(picture.clone())]);
+    // In place of it stands what was said of it; or its piece has other blocks now.
+    let standing = [of(vec![words.clone(), refused.clone()]), of(vec![words])];
+    let digest = Block::Text { text: picture.digest("m2", Language::default()) };
+    for (standing, expected) in standing.into_iter().zip([refused, digest]) {
+        let entries = vec![
+            Entry::new(1, question()),
+            Entry::new(2, whole.clone()).standing(standing),
+            Entry::new(3, answer()),
+            Entry::new(4, question()),
+        ];
+        let transcript = Transcript::new(entries, 3, "");
+        let mut plan = Plan::new();
+        plan.replace(&transcript, 1, Reduction::Shorten { head: 20, tail: 0 });
+        let applied = GUARD.apply(&transcript, &plan).expect("a good plan");
+        assert_eq!(applied.replaced[0].message.blocks[1], expected);
+    }
 }
 
 /// A quote of an archived message that is not in [`history`].

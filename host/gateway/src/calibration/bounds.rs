@@ -86,6 +86,8 @@ pub struct Answered {
     pub tokens: u64,
     /// When that day began.
     pub since_ms: i64,
+    /// When an answer last reached the largest size, or a size that had been refused.
+    pub at_ms: i64,
 }
 
 impl Answered {
@@ -95,8 +97,22 @@ impl Answered {
         if (one.since_ms - other.since_ms).abs() >= DAY_MS {
             return Some(if one.since_ms > other.since_ms { one } else { other });
         }
-        let (size, tokens) = (one.size.max(other.size), one.tokens.max(other.tokens));
-        Some(Answered { size, tokens, since_ms: one.since_ms.min(other.since_ms) })
+        // The time is about the size: a small answer on one host does not make the large one of another more recent.
+        let (size, at_ms) = (one.size, one.at_ms).max((other.size, other.at_ms));
+        let tokens = one.tokens.max(other.tokens);
+        Some(Answered { size, tokens, since_ms: one.since_ms.min(other.since_ms), at_ms })
+    }
+
+    /// Returns whether it shows that requests of a refused size fit by now: one as large was answered since.
+    fn refutes(&self, refused: &Refused) -> bool {
+        self.size >= refused.size && self.at_ms >= refused.hold.learnt_ms
+    }
+
+    /// Returns whether it shows that a named window is too small: a larger prompt was answered since, or so shortly
+    /// before that the window would not have been believed.
+    fn refutes_window(&self, named: &Named) -> bool {
+        let before_ms = named.hold.learnt_ms.saturating_sub(self.since_ms);
+        self.tokens > named.tokens && before_ms < 2 * DAY_MS
     }
 }
 
@@ -126,6 +142,11 @@ impl Hold {
     /// Returns how long it holds after its last refusal.
     fn time_ms(&self) -> i64 {
         (FIRST_HOLD_MS << self.times.saturating_sub(1).min(MOST_DOUBLINGS)).min(LONGEST_HOLD_MS)
+    }
+
+    /// Returns which of two records of the same bound is the newer one.
+    fn newer(self, other: Hold) -> Hold {
+        if (other.times, other.until_ms) > (self.times, self.until_ms) { other } else { self }
     }
 
     /// Notes that a request above the bound was refused, too. That counts only if the bound was over: many
@@ -186,6 +207,24 @@ impl Refused {
             _ => self.fits + gap / 2,
         }
     }
+
+    /// Merges it with what another host knows: of the same bound what both do, or else the bound that was learnt later.
+    fn and(self, other: Refused) -> Refused {
+        if (self.size, self.hold.learnt_ms) == (other.size, other.hold.learnt_ms) {
+            return Refused { fits: self.fits.max(other.fits), hold: self.hold.newer(other.hold), ..self };
+        }
+        if other.hold.learnt_ms > self.hold.learnt_ms { other } else { self }
+    }
+}
+
+impl Named {
+    /// Merges it with what another host knows, as for a refused size.
+    fn and(self, other: Named) -> Named {
+        if (self.tokens, self.hold.learnt_ms) == (other.tokens, other.hold.learnt_ms) {
+            return Named { hold: self.hold.newer(other.hold), ..self };
+        }
+        if other.hold.learnt_ms > self.hold.learnt_ms { other } else { self }
+    }
 }
 
 /// Returns the size to try once a bound has expired.
@@ -194,24 +233,20 @@ const fn beyond(bound: u64) -> u64 {
 }
 
 impl Bounds {
-    /// Replaces these by bounds learnt elsewhere; a conversation that may exceed them here still
-    /// may.
-    pub(super) fn with(&self, learnt: Bounds) -> Bounds {
-        Bounds { trial: self.trial, ..learnt }
+    /// Merges these with what is stored; a conversation that may exceed them here still may.
+    pub(super) fn with_stored(&self, stored: &Bounds) -> Bounds {
+        Bounds { trial: self.trial, ..self.and_stored(stored) }
     }
 
     /// Merges these with what another host has stored meanwhile: the later of each kind, without those that an answer
     /// refutes.
     pub(crate) fn and_stored(&self, stored: &Bounds) -> Bounds {
-        let both = || self.both_days().chain(stored.both_days());
-        let (size, tokens) = (both().map(|day| day.size).max(), both().map(|day| day.tokens).max());
+        let days = || self.both_days().chain(stored.both_days());
         let refused = [self.refused, stored.refused].into_iter().flatten();
         let named = [self.named, stored.named].into_iter().flatten();
         Bounds {
-            refused: refused.filter(|of| size.is_none_or(|size| size < of.size)).max_by_key(|of| of.hold.learnt_ms),
-            named: named
-                .filter(|of| tokens.is_none_or(|tokens| tokens <= of.tokens))
-                .max_by_key(|of| of.hold.learnt_ms),
+            refused: refused.filter(|of| !days().any(|day| day.refutes(of))).reduce(Refused::and),
+            named: named.filter(|of| !days().any(|day| day.refutes_window(of))).reduce(Named::and),
             answered: Answered::larger(self.answered, stored.answered),
             answered_before: Answered::larger(self.answered_before, stored.answered_before),
             trial: None,
@@ -264,22 +299,31 @@ impl Bounds {
     pub fn answered(&mut self, session: SessionId, size: u64, tokens: Option<u64>, now_ms: i64) {
         self.end_trial(session);
         let tokens = tokens.unwrap_or(size);
-        self.remember(size, tokens, now_ms);
         // What was answered fits, whatever a refusal has said.
+        let refused = self.refused;
         self.named = self.named.filter(|named| tokens <= named.tokens);
-        self.refused = self.refused.filter(|refused| size < refused.size);
+        self.refused = refused.filter(|refused| size < refused.size);
+        self.remember(size, tokens, refused != self.refused, now_ms);
         if let Some(refused) = &mut self.refused {
             refused.fits = refused.fits.max(size);
         }
     }
 
-    fn remember(&mut self, size: u64, tokens: u64, now_ms: i64) {
+    /// Remembers an answer. One of a refused size counts as the latest of its day, even below the largest: otherwise other
+    /// hosts would know the bound as before. A smaller one does not, however many tokens the provider counts for it.
+    fn remember(&mut self, size: u64, tokens: u64, refutes: bool, now_ms: i64) {
         let today = self.answered.filter(|known| !has_passed(DAY_MS, known.since_ms, now_ms));
         if today.is_none() {
             self.answered_before = self.answered.filter(|known| is_fresh(known, now_ms));
         }
-        let known = today.unwrap_or(Answered { size, tokens, since_ms: now_ms });
-        self.answered = Some(Answered { size: known.size.max(size), tokens: known.tokens.max(tokens), ..known });
+        let known = today.unwrap_or(Answered { size, tokens, since_ms: now_ms, at_ms: now_ms });
+        let is_latest = refutes || size >= known.size;
+        self.answered = Some(Answered {
+            size: known.size.max(size),
+            tokens: known.tokens.max(tokens),
+            at_ms: if is_latest { now_ms } else { known.at_ms },
+            ..known
+        });
     }
 
     fn both_days(&self) -> impl Iterator<Item = Answered> {

@@ -10,7 +10,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::bounds::{Hold, Refused, Source};
+use super::{
+    LEAST_LIMIT, TokenBudget,
+    bounds::{Hold, Refused, Source},
+};
 
 /// The number of consecutive failed turns from which on their size is suspected.
 const FAILURES: u32 = 2;
@@ -74,8 +77,15 @@ impl Sizes {
     }
 
     /// Returns the largest request that may be sent now, if anything is known.
-    pub(crate) fn most(&self, now_ms: i64) -> Option<u64> {
+    fn most(&self, now_ms: i64) -> Option<u64> {
         self.smallest_refused.filter(|refused| !refused.hold.is_over(now_ms)).map(|refused| refused.most())
+    }
+
+    /// Limits a budget, beside a preamble of this many tokens, by what is known of this conversation.
+    pub(crate) fn capped(&self, budget: TokenBudget, preamble_tokens: u64, now_ms: i64) -> TokenBudget {
+        let Some(most) = self.most(now_ms) else { return budget };
+        let limit = budget.limit.min(most.saturating_sub(preamble_tokens).max(LEAST_LIMIT));
+        TokenBudget { limit, ..budget }
     }
 }
 
@@ -120,6 +130,18 @@ mod tests {
         assert_eq!(sizes.most(2 * FIRST_HOLD_MS), Some(7_000), "it holds for twice as long");
         sizes.answered(8_000);
         assert_eq!(sizes.most(FIRST_HOLD_MS), None);
+    }
+
+    #[test]
+    fn a_conversation_is_never_limited_below_what_is_always_tried() {
+        let mut sizes = failed_twice();
+        let budget = TokenBudget::of(200_000, 500);
+        assert_eq!(sizes.capped(budget, 500, 1), budget);
+        sizes.answered(2_000);
+        sizes.refused(8_000, 0);
+        assert_eq!(sizes.capped(budget, 500, 1), TokenBudget { limit: 4_500, ..budget });
+        assert_eq!(sizes.capped(budget, 4_500, 1).limit, LEAST_LIMIT);
+        assert_eq!(sizes.capped(budget, 500, FIRST_HOLD_MS), budget);
     }
 
     #[test]

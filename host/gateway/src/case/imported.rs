@@ -25,7 +25,8 @@ pub struct ImportedCase {
     pub channel: String,
     pub title: String,
     pub opened_by: Option<String>,
-    pub opened_at_ms: i64,
+    /// `None`: pmk did not say.
+    pub opened_at_ms: Option<i64>,
     pub notes: Vec<Note>,
 }
 
@@ -39,16 +40,11 @@ pub enum BadCase {
 }
 
 /// Returns the case in a channel's `meta.json`, and one line for each part that could not be understood. `None` if no
-/// case is open. A case without an opening time counts as opened at `now_ms`.
+/// case is open.
 ///
 /// # Errors
 /// There is a case, and nothing of it can be understood.
-pub fn imported(
-    front: FrontName,
-    channel: &str,
-    json: &[u8],
-    now_ms: i64,
-) -> Result<Option<(ImportedCase, Vec<String>)>, BadCase> {
+pub fn imported(front: FrontName, channel: &str, json: &[u8]) -> Result<Option<(ImportedCase, Vec<String>)>, BadCase> {
     let meta: Value = serde_json::from_slice(json.strip_prefix("\u{feff}".as_bytes()).unwrap_or(json))?;
     let case = match meta.get("activeCase") {
         None | Some(Value::Null | Value::Bool(false)) => return Ok(None),
@@ -71,7 +67,7 @@ pub fn imported(
         channel: channel.to_owned(),
         title: text::head(&title, MAX_TITLE_CHARS).to_owned(),
         opened_by: first(case, &OPENED_BY).and_then(Value::as_str).and_then(line),
-        opened_at_ms: opened_at_ms.unwrap_or(now_ms),
+        opened_at_ms,
         notes: NOTES.iter().flat_map(|(kind, keys)| notes(*kind, first(case, keys), &mut odd)).collect(),
     };
     Ok(Some((imported, odd)))
@@ -125,7 +121,7 @@ mod tests {
     use super::*;
 
     fn read(json: &str) -> Result<Option<(ImportedCase, Vec<String>)>, BadCase> {
-        imported(FrontName::Slack, "C1", json.as_bytes(), 9)
+        imported(FrontName::Slack, "C1", json.as_bytes())
     }
 
     #[test]
@@ -134,7 +130,7 @@ mod tests {
             "openedBy": "U1", "hypotheses": ["cache", {"text": "DNS", "at": 7}, 7, [], ""], "openQuestions": "since when?"}}"#;
         let (case, odd) = read(json).expect("a case").expect("an open one");
         assert_eq!((case.title.as_str(), case.opened_by.as_deref()), ("login fails", Some("U1")));
-        assert_eq!(case.opened_at_ms, 1_778_139_595_339);
+        assert_eq!(case.opened_at_ms, Some(1_778_139_595_339));
         let notes: Vec<&str> = case.notes.iter().map(|note| note.text.as_str()).collect();
         assert_eq!(notes, ["cache", "DNS", "7", "since when?"]);
         assert_eq!(odd, ["2 of its entries of kind `hypothesis` could not be read"]);
@@ -143,16 +139,17 @@ mod tests {
     #[test]
     fn odd_shapes_are_a_case_where_they_have_a_title() {
         for (json, title, opened) in [
-            (r#"{"activeCase": "login fails"}"#, "login fails", 9),
+            (r#"{"activeCase": "login fails"}"#, "login fails", None),
             (
                 r#"{"activeCase": {"slug": "login-fails", "createdAt": 1778139595339}}"#,
                 "login-fails",
-                1_778_139_595_339,
+                Some(1_778_139_595_339),
             ),
-            (r#"{"activeCase": {"id": 12, "openedAt": {}, "hypotheses": null}}"#, "12", 9),
+            (r#"{"activeCase": {"id": 12, "openedAt": {}, "hypotheses": null}}"#, "12", None),
         ] {
             let (case, odd) = read(json).expect("a case").expect("an open one");
-            assert_eq!((case.title.as_str(), case.opened_at_ms, odd.len()), (title, opened, usize::from(opened == 9)));
+            let is_odd = usize::from(opened.is_none());
+            assert_eq!((case.title.as_str(), case.opened_at_ms, odd.len()), (title, opened, is_odd));
         }
         let long = format!(r#"{{"activeCase": "{}"}}"#, "長".repeat(900));
         assert_eq!(read(&long).expect("a case").expect("an open one").0.title.chars().count(), MAX_TITLE_CHARS);

@@ -157,8 +157,11 @@ impl Report {
     fn turns(&mut self, talk: &Conversations) {
         self.section("Conversations");
         self.line("turns", talk.turns);
+        if talk.stopped > 0 {
+            self.line("stopped by people", talk.stopped);
+        }
         if talk.orders > 0 {
-            self.tell("commands", &format!("{}, with no model asked", talk.orders));
+            self.tell("other messages", &format!("{} (commands, words about a waiting question)", talk.orders));
         }
         self.counts("by user", &talk.by_user);
         self.counts("by audience", &talk.by_audience);
@@ -201,8 +204,8 @@ impl Report {
         self.tell(
             "gateway.caught-up",
             &format!(
-                "{} messages read back, {} conversations could not be read",
-                presence.caught_up, presence.unreadable
+                "{} messages read back; conversations: {} not readable, {} read in part, {} left out",
+                presence.caught_up, presence.unreadable, presence.cut, presence.left_out
             ),
         );
     }

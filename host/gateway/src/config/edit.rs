@@ -90,6 +90,17 @@ pub fn was_read(home: &Path) -> Result<bool, EditError> {
     is_noted(&lock).map_err(failed("read", &path))
 }
 
+/// Refuses, in a running gateway, to go by the defaults where it has not found the file, unless it never had one.
+///
+/// # Errors
+/// It has read the file before, or that cannot be determined.
+pub(super) fn refuse_lost(home: &Path) -> Result<(), EditError> {
+    if was_read(home)? {
+        return Err(EditError::Gone { path: home::config_file(home) });
+    }
+    Ok(())
+}
+
 fn is_noted(lock: &File) -> io::Result<bool> {
     Ok(lock.metadata()?.len() == READ)
 }
@@ -286,6 +297,20 @@ mod tests {
         assert_eq!(Config::load_for_command(home).unwrap_err().message(), lost.message());
         drop(lock);
         assert!(!Config::load_for_command(home).unwrap().0.exists);
+    }
+
+    /// Regression: whoever swapped policies just then went by the defaults, which allow every component.
+    #[test]
+    fn a_gateway_that_found_its_file_lost_went_by_the_defaults() {
+        let folder = tempfile::tempdir().unwrap();
+        let (home, path) = (folder.path(), home::config_file(folder.path()));
+        assert!(!Config::load_in_gateway(home).unwrap().0.exists, "it never had one");
+        fs::write(&path, r#"{"version":1,"policy":{"allow":[]}}"#).unwrap();
+        assert_eq!(Config::load_in_gateway(home).unwrap().0.policy.allow, Some(vec![]));
+        fs::remove_file(&path).unwrap();
+        let lost = Config::load_in_gateway(home).unwrap_err();
+        assert!(lost.message().contains("no longer exists"), "{lost}");
+        assert!(lost.advice().is_some_and(|hint| hint.starts_with("put it back")), "{lost}");
     }
 
     /// It was noted at starts and changes alone.

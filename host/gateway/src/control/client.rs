@@ -53,7 +53,7 @@ pub fn ask(home: &Path, request: &Request) -> Result<Reply, Failure> {
     }
     let stream = UnixStream::connect(home::control_socket(home)).map_err(|error| unreachable(home, &error))?;
     let _waiting = Spinner::when_long("waiting for the gateway");
-    answered(exchange(&stream, request))
+    answered(exchange(&stream, request), request)
 }
 
 /// Sends a request without waiting for a start, and waits for the answer no longer than `patience`.
@@ -63,7 +63,7 @@ pub fn ask(home: &Path, request: &Request) -> Result<Reply, Failure> {
 pub fn ask_within(home: &Path, request: &Request, patience: Duration) -> Result<Reply, Failure> {
     let connected = UnixStream::connect(home::control_socket(home)).and_then(|stream| within(stream, patience));
     let stream = connected.map_err(|error| unreachable(home, &error))?;
-    answered(exchange(&stream, request))
+    answered(exchange(&stream, request), request)
 }
 
 /// The process that listens at the control socket of this home, as this process counts processes; `None` if nobody does
@@ -88,10 +88,17 @@ fn is_starting(home: &Path) -> bool {
     state.is_some_and(|state| state.phase == Phase::Starting)
 }
 
-fn answered(exchanged: io::Result<Reply>) -> Result<Reply, Failure> {
-    exchanged
-        .map_err(|error| format!("the gateway did not answer: {error}"))
-        .or_hint("check its log and `policy.swapped` in the ledger: it may have carried out the request all the same")
+fn answered(exchanged: io::Result<Reply>, request: &Request) -> Result<Reply, Failure> {
+    let hint = match request {
+        Request::PolicyUse { .. } | Request::PolicyPrevious => {
+            "check its log and `policy.swapped` in the ledger: it may have carried out the request all the same"
+        }
+        Request::SessionsRetry { .. } => {
+            "see what is still parked with `pmk-host sessions parked`: it may have carried out the request all the same"
+        }
+        Request::PolicyStart { .. } | Request::Status => "check its log, and try again",
+    };
+    exchanged.map_err(|error| format!("the gateway did not answer: {error}")).or_hint(hint)
 }
 
 fn exchange(mut stream: &UnixStream, request: &Request) -> io::Result<Reply> {
@@ -114,5 +121,22 @@ fn unreachable(home: &Path, error: &io::Error) -> Failure {
             .hint("it may be starting: try again in a moment. If that does not help, check that you use the account that runs it; if it has no control socket, its log says so at the start"),
         _ => Failure::new(format!("no gateway is running in `{home_shown}`"))
             .hint("start one with `pmk-host run --policy FILE`, or choose another home with `--home DIR`"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: all were sent to look for a swap of policies.
+    #[test]
+    fn what_became_of_a_retry_that_was_not_answered_was_to_be_looked_up_as_a_swap() {
+        let hint = |request: Request| {
+            let lost = answered(Err(io::ErrorKind::UnexpectedEof.into()), &request).expect_err("no answer");
+            lost.advice().unwrap_or_default().to_owned()
+        };
+        assert!(hint(Request::PolicyPrevious).contains("`policy.swapped`"));
+        assert!(hint(Request::SessionsRetry { key: None }).contains("`pmk-host sessions parked`"));
+        assert!(!hint(Request::Status).contains("carried out"));
     }
 }

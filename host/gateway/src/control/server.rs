@@ -106,7 +106,7 @@ async fn answer(stream: UnixStream, commands: &Commands) -> io::Result<()> {
         match read(&mut stream).await {
             Ok(request) => tokio::select! {
                 reply = carry_out(request, commands) => reply,
-                // If the caller disconnects, the command is cancelled.
+                // If the caller disconnects, the command is cancelled, or goes on by itself.
                 () = hung_up(stream.get_ref()) => return Err(io::ErrorKind::BrokenPipe.into()),
             },
             Err(failure) => refusal(failure),
@@ -156,8 +156,8 @@ async fn carry_out(request: Request, commands: &Commands) -> Reply {
     done.unwrap_or_else(refusal)
 }
 
-fn retried_as_reply(Unparked { pending, unreadable }: Unparked) -> Reply {
-    Reply::Retried { messages: pending.len(), unreadable }
+fn retried_as_reply(unparked: Unparked) -> Reply {
+    Reply::Retried { messages: unparked.messages(), unreadable: unparked.unreadable }
 }
 
 fn refusal(failure: Failure) -> Reply {

@@ -56,9 +56,11 @@ pub struct Audit {
 /// Turns and messages.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Conversations {
-    /// Turns that a model took part in.
+    /// Turns that ended with what the model had to say, if only that it failed.
     pub turns: u64,
-    /// The other turns: commands, and answers to escalations.
+    /// Answers that people stopped while they were made.
+    pub stopped: u64,
+    /// The other turns: commands, and messages about a question that waits for its contacts.
     pub orders: u64,
     pub by_user: Counts,
     pub by_audience: Counts,
@@ -124,9 +126,12 @@ pub struct Presence {
     pub away_ms: u64,
     /// How often it was stopped.
     pub offline: u64,
-    /// Messages that were found by reading back, and conversations that could not be read.
+    /// Messages that were found by reading back; conversations that could not be read, that were read only in part, and
+    /// that were not read because they were too many.
     pub caught_up: u64,
     pub unreadable: u64,
+    pub cut: u64,
+    pub left_out: u64,
 }
 
 impl Presence {

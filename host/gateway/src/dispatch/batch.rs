@@ -97,9 +97,9 @@ impl Batch {
         std::mem::take(&mut self.lock_given_up())
     }
 
-    /// Returns the results of an attempt, with what still counts of those before it.
-    pub fn after_given_up(&self, attempt: GivenUp) -> GivenUp {
-        attempt.after(self.lock_given_up().clone())
+    /// Returns the results of the latest attempt, with what still counts of those before it.
+    pub fn given_up(&self) -> GivenUp {
+        self.lock_given_up().clone()
     }
 
     /// Takes the [lasting events](GivenUp::take_lasting_events) of all abandoned attempts.
@@ -143,7 +143,7 @@ impl Batch {
 impl Dispatcher {
     /// Returns the next batch; where several messages are answered together, once no more are arriving. `None`
     /// if the conversation has no messages left, and then no queue. `given_up` is what an attempt at a
-    /// batch that was taken apart has come to.
+    /// batch that was taken apart, or at a message that is tried once more, has come to.
     pub(super) async fn next_batch(self: &Arc<Self>, key: &SessionKey, given_up: GivenUp) -> Option<Batch> {
         let begun = queues::lock(&self.queues).begin(key);
         let QueueConfig { mode, most, .. } = self.queue;

@@ -149,6 +149,13 @@ impl Queues {
         }
     }
 
+    /// Gives up the current attempts of all conversations, in an order that is the same in every process.
+    pub fn interrupt_all(&self) {
+        let mut keys: Vec<_> = self.by_key.keys().collect();
+        keys.sort_unstable();
+        keys.into_iter().for_each(|key| self.interrupt(key));
+    }
+
     /// Returns the token that tells the current attempt to give up.
     pub fn attempt(&self, key: &SessionKey) -> CancellationToken {
         self.by_key.get(key).map(|queue| queue.attempt.clone()).unwrap_or_default()

@@ -40,7 +40,7 @@ impl Dispatcher {
                 () = tokio::time::sleep(EVERY) => {}
             }
             suspects = self.look(&suspects).await;
-            if self.store.is_first() {
+            if self.store.is_first_to_hear() {
                 self.tell_untold(&mut retries).await;
             }
         }

@@ -31,9 +31,13 @@ enum Play {
     TurnFailure(TurnFailure),
     /// It fails after the model has counted so many tokens, in the arm `b`.
     Spent(u64, TurnFailure),
+    /// Somebody else has ended it, and nothing is stored of what was spent on it.
+    Gone,
     Panic,
     /// It never ends.
     Hang,
+    /// It ends only when it is interrupted, after the model has counted so many tokens, and once what it shows has ended.
+    SpentWhenInterrupted(u64),
     /// It takes along what arrived meanwhile, and then fails.
     SteerThenStuck,
 }
@@ -126,6 +130,7 @@ impl Turns for Scripted {
         let tries = self.try_again(newest);
         match (self.script)(newest, tries) {
             Play::Answer => self.end(&open, &batch.take_given_up().events).await,
+            Play::Gone => self.end(&open, &[]).await,
             Play::TurnFailure(stuck) => return Err(stuck),
             Play::Spent(tokens, stuck) => {
                 let place = InExperiment { experiment: "less".into(), arm: "b".into() };
@@ -133,6 +138,12 @@ impl Turns for Scripted {
                 let events = vec![TaggedEvent { event: spent(tokens), tags }];
                 batch.give_up(GivenUp { events, ..GivenUp::default() });
                 return Err(stuck);
+            }
+            Play::SpentWhenInterrupted(tokens) => {
+                batch.interrupted().cancelled_owned().await;
+                tokio::time::sleep(Duration::from_secs(2)).await;
+                batch.give_up(GivenUp { events: vec![spent(tokens).into()], ..GivenUp::default() });
+                return Err(TurnFailure::Anew);
             }
             Play::Panic => panic!("as the test wants it"),
             Play::Hang => std::future::pending().await,

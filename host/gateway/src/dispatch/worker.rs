@@ -36,6 +36,8 @@ pub(super) const OTHERS_MEANWHILE: u64 = 3;
 /// How the processing of a batch ended.
 enum BatchOutcome {
     On,
+    /// Its message, now queued again, is to be tried once more.
+    Again,
     /// Each of its messages, now queued again, is to be tried by itself.
     Apart,
     /// Another host goes first. The messages being processed are queued again.
@@ -59,22 +61,29 @@ impl Dispatcher {
     /// Works through one conversation's queue, first in, first out.
     pub(super) async fn work(self: Arc<Self>, key: SessionKey) {
         let mut shift = WorkerGuard { dispatcher: &self, key: &key, is_over: false };
-        // The first message retried is charged for the failed attempt at the whole batch.
         let mut given_up = GivenUp::default();
-        while let Some(batch) = self.next_batch(&key, std::mem::take(&mut given_up)).await {
-            match self.see_through(&batch).await {
-                BatchOutcome::On => {}
-                BatchOutcome::Apart => queues::lock(&self.queues).part(&key),
+        while let Some(batch) = self.next_batch(&key, given_up).await {
+            given_up = match self.see_through(&batch).await {
+                BatchOutcome::On => {
+                    // Somebody else has ended its messages, and no other message is charged for them.
+                    self.note_spent(&batch);
+                    GivenUp::default()
+                }
+                BatchOutcome::Again => batch.take_given_up(),
+                BatchOutcome::Apart => {
+                    queues::lock(&self.queues).part(&key);
+                    // The first message retried is charged for the failed attempt at the whole batch.
+                    batch.take_given_up()
+                }
                 BatchOutcome::Aside => {
-                    // There may be no next batch here to charge for it.
                     self.note_spent(&batch);
                     self.stand_back(&key).await;
+                    GivenUp::default()
                 }
                 // Unfinished messages stay in the inbox for the next start.
                 BatchOutcome::Stopped => return,
-            }
+            };
             queues::lock(&self.queues).done(&key);
-            given_up = batch.take_given_up();
         }
         shift.is_over = true;
     }
@@ -196,7 +205,7 @@ impl Dispatcher {
             if is_changed || self.store.returns() != returns {
                 batch.give_up(given_up);
                 queues::lock(&self.queues).keep(batch.key(), 0);
-                return BatchOutcome::On;
+                return BatchOutcome::Again;
             }
         }
         queues::lock(&self.queues).done(batch.key());

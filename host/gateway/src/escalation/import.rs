@@ -51,7 +51,11 @@ fn read(path: PathBuf) -> Result<Option<Marker>, ImportProblem> {
         return Ok(None);
     };
     match files::read(&path, MAX_MARKER_BYTES) {
-        Ok(json) => Marker::parse(name, &json).map(Some).map_err(|source| ImportProblem::Bad { path, source }),
+        Ok(json) => match Marker::parse(name, &json) {
+            Ok(marker) if marker.is_seen_by_contacts() => Ok(Some(marker)),
+            Ok(_) => Err(ImportProblem::Bad { path, source: BadMarker::Unseen }),
+            Err(source) => Err(ImportProblem::Bad { path, source }),
+        },
         Err(FileReadError::TooLarge { bytes, .. }) => Err(ImportProblem::TooLarge { path, bytes }),
         Err(error) => Err(ImportProblem::Unreadable { path, source: error.into() }),
     }
@@ -79,6 +83,25 @@ mod tests {
         let (markers, problems) = import(folder.path());
         assert_eq!(markers.iter().map(|marker| marker.thread_ts.as_str()).collect::<Vec<_>>(), ["2.2", "1.1"]);
         assert_eq!(problems.len(), 3, "{problems:?}");
+    }
+
+    #[test]
+    fn a_direct_message_that_its_contacts_cannot_see_was_taken_over() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (channel, asker) in [("D1", "U1"), ("D2", "U2"), ("C1", "U1")] {
+            let json = serde_json::json!({
+                "channelId": channel, "threadTs": "1.1", "question": "q", "pendingSince": 1, "mentionedUserIds": ["U2"],
+                "askerUserId": asker,
+            });
+            fs::write(folder.path().join(format!("{channel}__1.1.json")), json.to_string()).expect("a file");
+        }
+        let (markers, problems) = import(folder.path());
+        let mut taken: Vec<&str> = markers.iter().map(|marker| marker.channel_id.as_str()).collect();
+        taken.sort_unstable();
+        assert_eq!(taken, ["C1", "D2"]);
+        let [problem] = &problems[..] else { panic!("{problems:?}") };
+        let told = problem.to_string();
+        assert!(told.contains("D1__1.1.json") && told.ends_with("cannot see this direct message: ask again"), "{told}");
     }
 
     #[test]

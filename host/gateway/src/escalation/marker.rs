@@ -56,6 +56,9 @@ pub struct Marker {
 pub struct EarlierQuestion {
     pub asked_by: TurnId,
     pub question: String,
+    /// The contact whose answer was taken: they may still add to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_by: Option<String>,
 }
 
 /// How many earlier questions of a thread are remembered.
@@ -94,6 +97,9 @@ pub struct EscalationRemark {
     /// The turn of the message that said it; older versions did not store it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
+    /// The contact whom the asker has said it to, if not to all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
 }
 
 /// Why a file is not a marker.
@@ -107,6 +113,8 @@ pub enum BadMarker {
     OtherThread { channel: String, thread: String },
     #[error("it mentions nobody, so nobody can answer")]
     NobodyMentioned,
+    #[error("its contacts cannot see this direct message: ask again")]
+    Unseen,
 }
 
 impl Marker {
@@ -150,25 +158,50 @@ impl Marker {
     }
 
     /// Returns whether a message of this person in the thread is expected without a mention of the bot: of a contact, or
-    /// of the asker if a contact has asked back. It may mention nobody but the one who waits for it.
+    /// of the asker if a contact has asked back. It may mention nobody but those who wait for it.
     pub fn expects(&self, sender: &str, names: &[String]) -> bool {
-        let waits = match self.absorbs(sender) {
-            true => self.asker_user_id.as_deref(),
-            false if !self.is_askers(sender) || self.asked_back_by().is_none() => return false,
-            false => self.asked_back_by(),
+        let waits = |name: &String| match self.absorbs(sender) {
+            true => self.is_askers(name),
+            false => self.asking_back().any(|contact| contact == name),
         };
-        names.iter().all(|name| waits == Some(name.as_str()))
+        let is_expected = self.absorbs(sender) || self.is_askers(sender) && self.asked_back_by().is_some();
+        is_expected && names.iter().all(waits)
+    }
+
+    /// Returns whether a contact can see where it was asked. A direct message of pmk's is seen by its asker alone.
+    pub fn is_seen_by_contacts(&self) -> bool {
+        !self.channel_id.starts_with('D') || self.mentioned_user_ids.iter().any(|contact| self.is_askers(contact))
     }
 
     /// Returns it as the newest question of its thread, which this turn asks.
     pub fn asked(self, turn: TurnId, before: Option<Marker>) -> Marker {
         let mut earlier = Vec::new();
-        if let Some(Marker { earlier: known, asked_by, question, .. }) = before {
+        if let Some(Marker { earlier: known, asked_by, question, answered_by, .. }) = before {
             earlier = known;
-            earlier.extend(asked_by.map(|asked_by| EarlierQuestion { asked_by, question }));
+            earlier.extend(asked_by.map(|asked_by| EarlierQuestion { asked_by, question, answered_by }));
             earlier.drain(..earlier.len().saturating_sub(MOST_EARLIER));
         }
         Marker { asked_by: Some(turn), earlier, ..self }
+    }
+
+    /// Returns what is remembered of a question that is forgotten: in which thread it was asked.
+    pub fn forgotten(channel_id: String, thread_ts: String) -> Marker {
+        Marker {
+            channel_id,
+            thread_ts,
+            question: String::new(),
+            scope: None,
+            reason: None,
+            pending_since: 0,
+            mentioned_user_ids: vec![],
+            asker_user_id: None,
+            tried: PriorAttempts::default(),
+            apart: None,
+            exchange: vec![],
+            asked_by: None,
+            answered_by: None,
+            earlier: vec![],
+        }
     }
 
     /// Returns the question that this turn has asked one of its contacts in the same thread. Nothing of a later one is
@@ -177,7 +210,8 @@ impl Marker {
         if self.is_of(turn) {
             return Some(self);
         }
-        let EarlierQuestion { asked_by, question } = self.earlier.into_iter().find(|it| it.asked_by == turn)?;
+        let EarlierQuestion { asked_by, question, answered_by } =
+            self.earlier.into_iter().find(|it| it.asked_by == turn)?;
         Some(Marker {
             question,
             scope: None,
@@ -186,7 +220,7 @@ impl Marker {
             tried: PriorAttempts::default(),
             exchange: vec![],
             asked_by: Some(asked_by),
-            answered_by: None,
+            answered_by,
             earlier: vec![],
             ..self
         })
@@ -203,10 +237,28 @@ impl Marker {
         self.asked_by.is_none_or(|asked_by| asked_by == turn)
     }
 
-    /// Returns the contact who has asked back and has had no reply.
+    /// Returns the contact who has asked back and has had no reply; of several, the last one.
     pub fn asked_back_by(&self) -> Option<&str> {
-        let last = self.exchange.last()?;
-        (!self.is_askers(&last.user_id)).then_some(last.user_id.as_str())
+        self.asking_back().next()
+    }
+
+    /// Returns the contact whom this reply of the asker is for: of those who have asked back, the one whom it mentions,
+    /// or else the last one.
+    pub fn reader_of(&self, reply: &str) -> Option<&str> {
+        let is_mentioned = |contact: &&str| ['>', '|'].iter().any(|end| reply.contains(&format!("<@{contact}{end}")));
+        self.asking_back().find(is_mentioned).or_else(|| self.asked_back_by())
+    }
+
+    /// Returns who has asked back and has had no reply, the last one first.
+    fn asking_back(&self) -> impl Iterator<Item = &str> {
+        let replies_to = move |said: &EscalationRemark, contact: &str| {
+            self.is_askers(&said.user_id) && said.to.as_ref().is_none_or(|to| to == contact)
+        };
+        let is_open = move |(at, said): &(usize, &EscalationRemark)| {
+            let mut since = self.exchange.iter().skip(at + 1);
+            !self.is_askers(&said.user_id) && !since.any(|later| replies_to(later, &said.user_id))
+        };
+        self.exchange.iter().enumerate().rev().filter(is_open).map(|(_, said)| said.user_id.as_str())
     }
 
     /// Returns its name for operators.
@@ -260,11 +312,36 @@ mod tests {
             user_id: user.into(),
             text: "which month?".into(),
             turn: Some(TurnId::of(3)),
+            to: None,
         };
         marker.exchange.push(said("U_IT1"));
         assert_eq!(marker.asked_back_by(), Some("U_IT1"));
         marker.exchange.push(said("U1"));
         assert_eq!(marker.asked_back_by(), None);
+        let read: Marker = serde_json::from_value(serde_json::to_value(&marker).expect("JSON")).expect("a marker");
+        assert_eq!(read, marker);
+    }
+
+    #[test]
+    fn a_reply_to_one_contact_closed_the_question_back_of_another() {
+        let mut marker = Marker::parse(NAME, JSON.as_bytes()).expect("a marker");
+        let says = |marker: &mut Marker, user: &str, to: Option<&str>| {
+            let to = to.map(str::to_owned);
+            marker.exchange.push(EscalationRemark { user_id: user.into(), text: "so?".into(), turn: None, to });
+        };
+        let open = |marker: &Marker| marker.asking_back().map(str::to_owned).collect::<Vec<_>>();
+        says(&mut marker, "U_IT1", None);
+        says(&mut marker, "U_IT2", None);
+        assert_eq!(open(&marker), ["U_IT2", "U_IT1"]);
+        assert_eq!(marker.asked_back_by(), Some("U_IT2"));
+        assert!(marker.expects("U1", &["U_IT1".into()]), "who has asked back first waits, too");
+        assert_eq!(marker.reader_of("<@U_IT1> March"), Some("U_IT1"));
+        assert_eq!(marker.reader_of("March, <@U_IT>"), Some("U_IT2"));
+        says(&mut marker, "U1", Some("U_IT1"));
+        assert_eq!(open(&marker), ["U_IT2"]);
+        assert!(marker.expects("U1", &["U_IT2".into()]) && !marker.expects("U1", &["U_IT1".into()]));
+        says(&mut marker, "U1", None);
+        assert_eq!(marker.asked_back_by(), None, "it was said to all of them");
         let read: Marker = serde_json::from_value(serde_json::to_value(&marker).expect("JSON")).expect("a marker");
         assert_eq!(read, marker);
     }
@@ -286,7 +363,12 @@ mod tests {
         ] {
             assert_eq!(expects(&marker, sender, names), expected, "{sender} to {names:?}");
         }
-        marker.exchange.push(EscalationRemark { user_id: "U_IT1".into(), text: "which month?".into(), turn: None });
+        marker.exchange.push(EscalationRemark {
+            user_id: "U_IT1".into(),
+            text: "which month?".into(),
+            turn: None,
+            to: None,
+        });
         assert!(expects(&marker, "U1", &[]) && expects(&marker, "U1", &["U_IT1"]) && !expects(&marker, "U1", &["U9"]));
     }
 

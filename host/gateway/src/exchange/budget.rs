@@ -110,6 +110,11 @@ fn token_budget(ports: &dyn Ports, exchange: &Exchange, wanted: u64) -> TokenBud
     if wanted > budget.limit && exchange.below.is_none() && ports.calibration().may_try_more(session, ports.now_ms()) {
         budget = ports.token_budget(session, preamble_tokens);
     }
+    // A new message that was answered in this turn fits, even if the provider's count leaves less than the usual room for
+    // an answer. Of everything else, what takes that room can go.
+    if exchange.alone() > budget.limit {
+        budget.limit = budget.limit.max(exchange.tally.answered.saturating_sub(preamble_tokens));
+    }
     exchange.capped(budget, preamble_tokens, ports.now_ms())
 }
 

@@ -192,6 +192,7 @@ async fn settled(
                 let (session, size, counted) = (exchange.session, exchange.estimate(), answer.usage.prompt_tokens());
                 ports.calibration().answered(session, size, counted, ports.now_ms());
                 exchange.sizes.answered(size);
+                exchange.tally.answered = exchange.tally.answered.max(size);
             }
             Ok(CallOutcome::Answer(answer))
         }

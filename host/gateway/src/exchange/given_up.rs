@@ -8,8 +8,9 @@ use crate::{
     store::TurnOutcome,
 };
 
-/// The results of an abandoned attempt. If its messages are not retried, all of it counts; otherwise only model usage,
-/// overflow refusals and what was removed.
+/// The results of an abandoned attempt. If its messages are not retried, all of it counts; otherwise only what stays
+/// true whatever later attempts do: model usage, overflow refusals, what was removed, and what policies and `mra` were
+/// asked.
 #[derive(Clone, Debug, Default)]
 pub struct GivenUp {
     pub usage: Usage,
@@ -47,6 +48,8 @@ impl GivenUp {
     }
 }
 
+/// Keeps what has happened outside the turn. A later attempt that does the same does it once more, and notes it once
+/// more; everything else is about an answer that the turn does not get.
 fn lasting(mut events: Vec<TaggedEvent>) -> Vec<TaggedEvent> {
     events.retain(|tagged| {
         matches!(
@@ -55,7 +58,39 @@ fn lasting(mut events: Vec<TaggedEvent>) -> Vec<TaggedEvent> {
                 | Event::OverflowDetected { .. }
                 | Event::ContextExceeded { .. }
                 | Event::ContextSuspected { .. }
+                | Event::MraAskEnd { .. }
+                | Event::PolicyFailed { .. }
+                | Event::PolicySuspended { .. }
+                | Event::PolicyResumed { .. }
+                | Event::PolicyRead { .. }
         )
     });
     events
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::PolicyAsked;
+
+    /// Regression: nothing told of them if people edited the question, although the policy stayed suspended.
+    #[test]
+    fn what_policies_and_mra_were_asked_in_an_attempt_that_was_given_up_was_forgotten() {
+        let asked =
+            PolicyAsked { policy: "strict".into(), version: "1.0.0".into(), sha256: "00".into(), decision: "prune" };
+        let (actor, reason) = ("U1".to_owned(), "trapped".to_owned());
+        let (repo, kind) = ("erp".to_owned(), "mra-result");
+        let events = [
+            Event::MraAskEnd { actor: actor.clone(), repo, ok: false, retried: false, duration_ms: 7 },
+            Event::MessageCapped { actor: actor.clone(), kind, original_chars: 9, capped_chars: 5 },
+            Event::PolicyFailed { actor, asked: asked.clone(), reason: reason.clone() },
+            Event::PolicySuspended { asked: asked.clone(), failures: 5, pause: 20, reason },
+            Event::PolicyResumed { asked },
+        ];
+        let given_up = GivenUp { events: events.map(TaggedEvent::from).into(), ..GivenUp::default() };
+        let kept = GivenUp::default().after(given_up).events.into_iter();
+        let kept = kept.map(|tagged| serde_json::to_value(tagged.event).expect("JSON")["type"].clone());
+        let lasting = ["mra-ask.end", "policy.failed", "policy.suspended", "policy.resumed"];
+        assert_eq!(kept.collect::<Vec<_>>(), lasting);
+    }
 }

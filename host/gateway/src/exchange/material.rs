@@ -22,12 +22,25 @@ pub(crate) const fn system(language: Language) -> &'static str {
     )
 }
 
+/// Returns the sentence that follows it: how long a summary of at most this many tokens may be. A word takes fewer than
+/// two tokens, and so does a Chinese character.
+pub(crate) fn length(most: u64, language: Language) -> String {
+    let words = most / 2;
+    match language {
+        Language::English => format!(" Use at most {words} words."),
+        Language::TraditionalChinese => format!("最多寫 {words} 個字。"),
+    }
+}
+
 /// The most pieces that are summarized; of a longer conversation, only the newest.
 const MAX_PIECES: usize = 8;
 
 /// A piece takes at most 1/`PIECE_SHARE` of the room, because the estimate of what was refused may
 /// be off.
 pub(crate) const PIECE_SHARE: u64 = 2;
+
+/// What is between two summaries, or two messages.
+const BETWEEN: &str = "\n\n";
 
 /// What the summarizer reads.
 pub(crate) struct Material {
@@ -48,7 +61,7 @@ impl Material {
             .filter(|entry| entry.message.origin == Origin::Summary)
             .map(|entry| unframed(&entry.message.plain_text()))
             .collect();
-        let earlier = earlier.join("\n\n");
+        let earlier = earlier.join(BETWEEN);
         // A long earlier summary would leave no room for the messages since then.
         let keep = !earlier.is_empty() && u64::from(tokens::estimate(&earlier)) <= most / 2;
         let rest = messages.iter().map(|entry| &*entry.message);
@@ -65,7 +78,7 @@ impl Material {
     /// Returns the whole summary.
     pub fn with(self, summary: String) -> String {
         match self.earlier {
-            Some(earlier) => head(&format!("{earlier}\n\n{summary}"), self.most),
+            Some(earlier) => head(&format!("{earlier}{BETWEEN}{summary}"), self.most),
             None => head(&summary, self.most),
         }
     }
@@ -74,6 +87,17 @@ impl Material {
 /// Returns the message that asks the model to summarize a piece.
 pub(crate) fn question(piece: &str) -> Message {
     Message::user(format!("<conversation>\n{piece}\n</conversation>"))
+}
+
+/// Returns the summaries of the pieces as one text of about `room` tokens at most. If they are longer together, each has
+/// an equal share of it: without the last ones, the newest would be missing.
+pub(crate) fn together(parts: &[String], room: u64) -> String {
+    let whole = parts.join(BETWEEN);
+    if u64::from(tokens::estimate(&whole)) <= room {
+        return whole;
+    }
+    let share = room / parts.len() as u64;
+    parts.iter().map(|part| head(part, share)).collect::<Vec<_>>().join(BETWEEN)
 }
 
 /// Returns the messages as lines of text. If they exceed `room`, the oldest tool contents are replaced
@@ -151,7 +175,7 @@ fn pieces(lines: &[String], room: u64) -> Vec<String> {
         let more = u64::from(tokens::estimate(&line));
         match pieces.last_mut() {
             Some(piece) if cost.saturating_add(more) <= room => {
-                piece.push_str("\n\n");
+                piece.push_str(BETWEEN);
                 piece.push_str(&line);
                 cost += more + 2;
             }
@@ -170,7 +194,7 @@ fn pieces(lines: &[String], room: u64) -> Vec<String> {
 }
 
 /// Returns the longest beginning of a text that has at most this many tokens.
-pub(crate) fn head(words: &str, room: u64) -> String {
+fn head(words: &str, room: u64) -> String {
     if u64::from(tokens::estimate(words)) <= room {
         return words.to_owned();
     }
@@ -210,5 +234,15 @@ mod tests {
         assert!(pieces[MAX_PIECES - 1].contains("訊息 399 "));
         let one = super::pieces(&["x ".repeat(10_000)], 100);
         assert!(one.len() == 1 && tokens::estimate(&one[0]) <= 100);
+    }
+
+    /// Regression: the oldest took all the room.
+    #[test]
+    fn of_summaries_that_are_too_long_together_the_newest_was_left_out() {
+        let parts: Vec<String> = (0..8).map(|n| format!("part {n} {}", "預算".repeat(200))).collect();
+        let shown = together(&parts, 800);
+        assert!((0..8).all(|n| shown.contains(&format!("part {n} 預算"))), "{shown}");
+        assert!(tokens::estimate(&shown) <= 800 + 8 * 3);
+        assert_eq!(together(&parts, 10_000), parts.join("\n\n"));
     }
 }

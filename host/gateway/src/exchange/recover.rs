@@ -105,7 +105,9 @@ async fn climb(
         recovery.retries += 1;
         exchange.tally.rungs.push(rung.name());
         // The smaller window is budgeted like any other.
+        let dropped = exchange.tally.draft.turns_dropped;
         budget::budget(ports, exchange).await?;
+        exchange.tally.draft.cut_since(dropped);
         if replan::is_smaller(exchange) {
             return Ok(true);
         }

@@ -287,6 +287,26 @@ impl Window {
         self.rows.push(Row { position: None, entry });
     }
 
+    /// Returns whether a message that was added is still in the window, perhaps shortened.
+    pub fn has(&self, id: i64) -> bool {
+        self.entries().any(|entry| entry.id == id)
+    }
+
+    /// Returns whether a message that was added is still in the window, as it was written.
+    pub fn has_whole(&self, id: i64) -> bool {
+        self.entries().any(|entry| entry.id == id && entry.original.is_none())
+    }
+
+    /// Removes messages that were added.
+    pub fn take_out(&mut self, ids: &[i64]) {
+        let mut at = 0;
+        let current = self.current;
+        self.rows.retain(|row| {
+            at += 1;
+            at <= current + 1 || !ids.contains(&row.entry.id)
+        });
+    }
+
     /// Sets the archive id of the new message.
     pub fn new_message_archived(&mut self, id: i64) {
         self.rows[self.current].entry.id = id;
@@ -468,6 +488,20 @@ mod tests {
         let edit = window.apply(&guard.apply(&transcript, &plan).expect("a good plan"));
         assert!(edit.removed.is_empty(), "it is not stored yet");
         assert_eq!(window.of_this_turn().count(), 1);
+    }
+
+    #[test]
+    fn a_message_that_was_added_can_be_taken_out_again() {
+        let mut window = Window::new(live(&seeded(), 0), None, Message::user("new"), "D1".into());
+        for (id, text) in [(7, "attached"), (8, "more"), (9, "yet more")] {
+            window.push(Entry::new(id, Message::user(text)));
+        }
+        assert!(window.has_whole(8) && !window.has(6));
+        window.rows[8].entry = window.rows[8].entry.standing(Message::user("m…"));
+        assert!(window.has(8) && !window.has_whole(8) && window.has_whole(9));
+        window.take_out(&[7, 8, 112]);
+        assert_eq!(texts(&window)[5..], ["two two t", "new", "yet more"]);
+        assert_eq!(window.new_message().message.plain_text(), "new");
     }
 
     #[test]

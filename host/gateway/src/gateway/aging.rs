@@ -61,13 +61,14 @@ async fn erase(services: &Services, days: NonZeroU32) -> Result<(), StoreError> 
             }
         }
     }
-    if !erased.is_empty() {
-        let (sessions, messages) = (erased.len(), erased.iter().map(|erased| erased.messages).sum());
+    let sessions = erased.iter().filter(|erased| erased.had_content()).count();
+    if sessions > 0 {
+        let messages: usize = erased.iter().map(|erased| erased.messages).sum();
         tracing::info!(
             "conversations are kept for {days} days after the last message; erased: {sessions}, with {messages} messages"
         );
         services.ledger.note(Event::SessionsForgotten { sessions, messages, keep_days: days.get() });
-        store.erase_receipts(&erased).await?;
     }
+    store.erase_receipts(&erased).await?;
     failed.map_or(Ok(()), Err)
 }

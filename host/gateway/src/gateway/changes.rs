@@ -7,7 +7,8 @@ use super::handler::Handler;
 use crate::{
     access::authorization::Action,
     chat::{
-        Accepted, Addressing, Change, Edit, Inbound, MessageRef, ReactedAuthor, Reaction, ThreadMessage, says_stop,
+        Accepted, Addressing, Change, Edit, Inbound, MessageRef, ReactedAuthor, Reaction, Reattached, ThreadMessage,
+        says_stop,
     },
     dispatch::{Arrival, Dispatcher},
     ids::InboxId,
@@ -58,13 +59,23 @@ impl Handler {
         let handler = self.clone();
         self.whole(async move {
             let now_ms = handler.services.now_ms();
+            let words =
+                (handler.services.config.slack_settings.follow_deletes).then(|| handler.services.messages.erased());
+            let of_file = words.as_ref().map(|[question, _]| question.as_str());
             let mut changed = match &change {
-                Change::Edited(edit) => handler.services.store.edit(edit, now_ms).await?,
-                Change::Deleted(deletion) => {
-                    let words = (handler.services.config.slack_settings.follow_deletes)
-                        .then(|| handler.services.messages.erased());
-                    handler.services.store.delete(deletion, words, now_ms).await?
+                Change::Edited(edit) => {
+                    let edited = handler.services.store.edit(edit, now_ms).await?;
+                    let lost = match edit.lost_files {
+                        true => {
+                            let lost = Reattached { message: edit.message.clone(), lost_files: true };
+                            handler.services.store.reattach(&lost, of_file, now_ms).await?
+                        }
+                        false => Changed::Nothing,
+                    };
+                    if let Changed::Here { .. } = lost { lost } else { edited }
                 }
+                Change::Reattached(reattached) => handler.services.store.reattach(reattached, of_file, now_ms).await?,
+                Change::Deleted(deletion) => handler.services.store.delete(deletion, words, now_ms).await?,
             };
             // The message was not for the gateway before the edit, and no other event brings it, so it becomes known by
             // the edit. Or it has arrived a moment later, and is edited then.

@@ -21,6 +21,6 @@ pub(super) async fn keep_adopting(services: Arc<Services>) {
 
 async fn adopt(services: &Services) -> Result<(), StoreError> {
     let learnt = services.store.calibration(services.model.provider(), services.model.name()).await?;
-    services.calibrator.known().adopt(learnt.fit, learnt.bounds);
+    services.calibrator.known().adopt(learnt.fit, &learnt.bounds);
     Ok(())
 }

@@ -19,23 +19,23 @@ use crate::{
 };
 
 /// The pauses before a failed press is retried; the first one also applies to a press whose message is not known yet.
-const WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
+pub(super) const WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
 
 /// How many more times an unknown message is looked up although nothing is being delivered: if hosts share their atoms,
 /// the others learn of a new notice a moment later.
 #[derive(Clone, Copy)]
-struct Patience(u32);
+pub(super) struct Patience(u32);
 
 impl Patience {
-    fn of(store: &Store) -> Patience {
+    pub fn of(store: &Store) -> Patience {
         Patience(if store.peers_may_have_work() { 5 } else { 0 })
     }
 
-    fn is_left(self) -> bool {
+    pub fn is_left(self) -> bool {
         self.0 > 0
     }
 
-    fn less(self) -> Patience {
+    pub fn less(self) -> Patience {
         Patience(self.0.saturating_sub(1))
     }
 }
@@ -61,17 +61,21 @@ impl Presses {
     }
 
     /// Handles presses in order of arrival until `over` is cancelled. The rest is handled after the next start. Of
-    /// several hosts, only the first handles presses, so that verdicts are taken one after the other.
+    /// several hosts, only the first that hears handles presses, so that verdicts are taken one after the other.
     pub async fn keep_taking(self, over: CancellationToken) {
         let store = &self.handler.services.store;
         let (mut last, mut has_failed, mut returns) = (0, false, store.returns());
+        let mut was_first = store.is_first_to_hear();
         loop {
             let before = std::mem::replace(&mut returns, store.returns());
             if before != returns {
                 // The database may have lost presses, and gives their numbers to later ones.
                 last = 0;
             }
-            let taken = match store.is_first() {
+            let is_first = store.is_first_to_hear();
+            // The host that was first until now may not have learnt yet that it no longer is.
+            let takes = std::mem::replace(&mut was_first, is_first) && is_first;
+            let taken = match takes {
                 true => self.take_all(&over, &mut last).await,
                 false => Ok(()),
             };
@@ -86,7 +90,7 @@ impl Presses {
             tokio::select! {
                 biased;
                 () = over.cancelled() => return,
-                () = self.news.notified() => {}
+                () = self.news.notified(), if takes => {}
                 () = tokio::time::sleep(WAITS[0]), if looks => {}
             }
         }

@@ -105,7 +105,10 @@ impl Handler {
 
     /// Carries out a verdict on an atom (specification 003 §10). It is stored before that, together with the text that
     /// the notice is to show: after a crash at any point, it is carried out, shown, and noted in the ledger once.
-    async fn judge_atom(&self, verdict: &Verdict) -> Result<VerdictOutcome, Failure> {
+    ///
+    /// # Errors
+    /// It could not be done; it may be retried.
+    pub(super) async fn judge_atom(&self, verdict: &Verdict) -> Result<VerdictOutcome, Failure> {
         let Verdict { user, message: MessageRef { channel, ts }, says, .. } = verdict;
         // The lock ensures that the atom of a notice being posted knows it.
         let _judging = self.services.judging.lock(channel).await;

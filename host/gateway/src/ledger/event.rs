@@ -1,7 +1,7 @@
 //! The events of the ledger, in pmk's format (specifications 000 §3 and 003 §12). They never hold the text of a
 //! message.
 
-use pmk_policy::Identity;
+use pmk_policy::{Identity, Record};
 use serde::Serialize;
 
 use super::{LoadedArm, PolicyAsked};
@@ -19,8 +19,11 @@ pub enum Event {
     TurnProcessed {
         actor: String,
         session: String,
-        /// As it was when the turn began.
+        /// As it was when the turn began; empty where the turn was not an answer of the model.
         audience: String,
+        /// What such a turn was: `stop` where people stopped the answer, or else what was done with the message.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        command: Option<String>,
         channel_id: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         thread_ts: Option<String>,
@@ -76,9 +79,9 @@ pub enum Event {
     #[serde(rename = "message.deleted")]
     MessageDeleted {
         session: String,
-        /// `question` or `answer`.
+        /// `question`, `answer`, or `file` if only a file of a question was deleted.
         what: &'static str,
-        /// Whether it had no answer yet: then it gets none.
+        /// Whether it had no answer yet: then it gets none, or is asked without the file.
         waiting: bool,
         /// Summaries that may have been made from it and may still contain it.
         summaries: u32,
@@ -114,10 +117,10 @@ pub enum Event {
     /// An atom reads like instructions to a model: it is not approved by time.
     #[serde(rename = "atom.flagged")]
     AtomFlagged { actor: String, atom_id: String },
-    /// The contributor approved an atom by a reaction.
+    /// The contributor of an atom, or an admin, approved it.
     #[serde(rename = "atom.approved")]
     AtomApproved { actor: String, atom_id: String },
-    /// The contributor withdrew an atom by a reaction.
+    /// The contributor of an atom, or an admin, rejected it.
     #[serde(rename = "atom.rejected")]
     AtomRejected { actor: String, atom_id: String },
     /// A large content is only partly in the window.
@@ -255,6 +258,9 @@ pub enum Event {
         actor: String,
         #[serde(flatten)]
         asked: PolicyAsked,
+        /// The shadow arm that it is of; none if it acts.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        shadow: Option<String>,
         /// The texts of the request as it would be sent if nothing were done, or the one text of a cap.
         texts: usize,
         chars: u64,
@@ -449,6 +455,24 @@ pub enum Event {
 }
 
 impl Event {
+    /// What a policy has read for a decision that is made for this user, if anything; `shadow` is the arm that it is of
+    /// if it does not act.
+    pub(crate) fn policy_read(actor: &str, record: &Record, shadow: Option<&str>) -> Option<Event> {
+        let Record { texts_read, archive, .. } = record;
+        if texts_read.is_empty() && archive.is_none() {
+            return None;
+        }
+        Some(Event::PolicyRead {
+            actor: actor.to_owned(),
+            asked: PolicyAsked::of(record),
+            shadow: shadow.map(str::to_owned),
+            texts: texts_read.len(),
+            chars: texts_read.chars(),
+            archive_searches: archive.searches,
+            archived_texts: archive.texts_read,
+        })
+    }
+
     /// Contacts were asked, and a thread waits for the answer from now on.
     pub(crate) fn escalated(Marker { channel_id, thread_ts, scope, .. }: Marker) -> Event {
         Event::EscalateTriggered { channel_id, thread_ts, scope }

@@ -97,6 +97,14 @@ impl TurnReport {
         TurnReport { event_id, session, event_ids: vec![], kind: TurnKind::Command { command: command.into() } }
     }
 
+    /// Returns the name of the command, where it was one.
+    pub fn command(&self) -> Option<&str> {
+        match &self.kind {
+            TurnKind::Command { command } => Some(command),
+            TurnKind::Question(_) => None,
+        }
+    }
+
     /// Returns how the question was answered, where it was one.
     pub fn question(&self) -> Option<&QuestionReport> {
         match &self.kind {

@@ -70,6 +70,7 @@ impl Swapper {
         let mut promotions = self.ports.promotions.clone();
         while promotions.changed().await.is_ok() {
             let Some(promotion) = promotions.borrow_and_update().clone() else { continue };
+            let request = self.chosen().ask();
             let Promotion { files, settings, serving, before } = &*promotion;
             let _alone = self.swapping.lock().await;
             if !serving.is(&self.ports.policies.serving()) {
@@ -77,7 +78,12 @@ impl Swapper {
                 continue;
             }
             let from = Origins { settings: Some(settings.clone()), ..Origins::of(absolute(files)) };
-            self.taken_over(&mut self.chosen(), SwapTrigger::Promotion, from, serving.clone(), before.clone());
+            {
+                let mut chosen = self.chosen();
+                // Requests made before the promotion are superseded; those made while this waited are not.
+                chosen.grant(request);
+                self.taken_over(&mut chosen, SwapTrigger::Promotion, from, serving.clone(), before.clone());
+            }
             match self.publish(serving.stack(), Some(settings.clone())).await {
                 Ok(version) => self.chosen().shared_choice.made(version),
                 Err(failure) => {
@@ -116,8 +122,7 @@ impl Swapper {
                 // Requests made here before are superseded.
                 chosen.overtake();
                 let serving = self.ports.policies.serving();
-                let is_alike = stack.changed_settings() == serving.stack().changed_settings();
-                if is_alike && identities(&stack) == identities(serving.stack()) {
+                if stack.decides_like(serving.stack()) {
                     self.follow_no_files(from);
                 } else {
                     self.take_over(&mut chosen, SwapTrigger::Host, from, &stack);
@@ -165,7 +170,8 @@ impl Swapper {
         }
     }
 
-    /// Returns the outcome of a choice on the other hosts, once all live ones have reported it or the wait times out.
+    /// Returns the outcome of a choice on the other hosts, once all live ones have reported it, one of them knows of a
+    /// later choice, or the wait times out.
     pub(super) async fn on_hosts(&self, version: Option<i64>) -> Vec<OnHost> {
         let Some(version) = version else { return vec![] };
         let begun = Instant::now();
@@ -174,8 +180,9 @@ impl Swapper {
             let others = self.ports.store.other_hosts().await.unwrap_or_default();
             let others = others.into_iter().filter(|host| host.state != HostState::Silent);
             let outcomes: Vec<OnHost> = others.map(|host| OnHost::of(host, version)).collect();
-            let is_known = outcomes.iter().all(|host| host.outcome != Outcome::Unknown);
-            if is_known || begun.elapsed() > PATIENCE {
+            let is_known = outcomes.iter().all(|host| host.outcome != Outcome::Unknown { overtaken: false });
+            let is_overtaken = outcomes.iter().any(|host| host.outcome == Outcome::Unknown { overtaken: true });
+            if is_known || is_overtaken || begun.elapsed() > PATIENCE {
                 return outcomes;
             }
             tokio::time::sleep(LOOK_EVERY / 5).await;

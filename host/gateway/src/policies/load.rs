@@ -238,6 +238,13 @@ impl Loader {
         Ok(overridden(stack, &self.overrides(config))?)
     }
 
+    /// Whether a start with this configuration would give these layers the settings that they have.
+    pub fn keeps_settings(&self, config: &PolicyConfig, stack: &Stack) -> bool {
+        let overrides = self.overrides(config);
+        let resolved = |layer: &Layer| Settings::resolve(layer.policy.description(), &overrides);
+        stack.layers().all(|layer| resolved(layer).is_ok_and(|(settings, _)| settings == layer.settings))
+    }
+
     fn sent_layers(
         &self,
         config: &PolicyConfig,

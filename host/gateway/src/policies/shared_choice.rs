@@ -1,6 +1,6 @@
 //! The outcome of a choice of policies on the hosts of a database.
 
-use std::path::Path;
+use std::{cmp::Ordering, path::Path};
 
 use pmk_system::{home, stamp::Stamp};
 use serde::{Deserialize, Serialize};
@@ -24,20 +24,23 @@ pub enum Outcome {
     Decide,
     /// The host refused them.
     Refused { reason: String },
-    /// The host has not reported yet.
-    Unknown,
+    /// The host has not reported, and will not if it knows of a later choice, which has `overtaken` this one.
+    Unknown {
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        overtaken: bool,
+    },
 }
 
 impl OnHost {
     /// Derives the outcome from what the host has reported.
     pub(super) fn of(host: Host, version: i64) -> OnHost {
-        let outcome = match host.decides {
-            Some(HostPolicies { choice, refused, .. }) if choice.is_some_and(|knows| knows >= version) => match refused
-            {
-                Some(reason) => Outcome::Refused { reason },
-                None => Outcome::Decide,
-            },
-            _ => Outcome::Unknown,
+        let HostPolicies { choice, refused, .. } = host.decides.unwrap_or_default();
+        let outcome = match (choice.map(|knows| knows.cmp(&version)), refused) {
+            (Some(Ordering::Equal), Some(reason)) => Outcome::Refused { reason },
+            (Some(Ordering::Equal), None) => Outcome::Decide,
+            // What it says is about the later one.
+            (Some(Ordering::Greater), _) => Outcome::Unknown { overtaken: true },
+            (Some(Ordering::Less) | None, _) => Outcome::Unknown { overtaken: false },
         };
         OnHost { machine: host.machine, home: host.home, outcome }
     }
@@ -84,5 +87,45 @@ impl SharedChoice {
     /// Records a choice that was made on another host.
     pub fn taken(&mut self, version: i64, refused: Option<(String, ConfigSeen)>) {
         *self = SharedChoice { version: Some(version), is_ours: false, refused };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::store::HostState;
+
+    /// Regression: also one that had refused them, if others were chosen before it was asked.
+    #[test]
+    fn a_host_that_knew_of_a_later_choice_was_said_to_use_the_earlier_one() {
+        let outcome = |choice, refused: Option<&str>| {
+            let refused = refused.map(str::to_owned);
+            let decides = HostPolicies { choice: Some(choice), refused, ..HostPolicies::default() };
+            let host = Host {
+                state: HostState::Works,
+                machine: "two".to_owned(),
+                home: "/pmk".to_owned(),
+                version: String::new(),
+                since_ms: 0,
+                silent_ms: 0,
+                turns: 0,
+                decides: Some(decides),
+            };
+            OnHost::of(host, 7)
+        };
+        assert_eq!(outcome(7, None).outcome, Outcome::Decide);
+        assert_eq!(outcome(7, Some("no")).outcome, Outcome::Refused { reason: "no".to_owned() });
+        for refused in [None, Some("no")] {
+            assert_eq!(outcome(6, refused).outcome, Outcome::Unknown { overtaken: false });
+            assert_eq!(outcome(8, refused).outcome, Outcome::Unknown { overtaken: true });
+        }
+        // An older command takes it for a host that has not reported.
+        let sent = json!({"machine": "two", "home": "/pmk", "state": "unknown", "overtaken": true});
+        assert_eq!(json!(outcome(8, None)), sent);
+        let older = json!({"machine": "two", "home": "/pmk", "state": "unknown"});
+        assert_eq!(json!(outcome(6, None)), older);
+        assert_eq!(serde_json::from_value::<OnHost>(older).expect("readable"), outcome(6, None));
     }
 }

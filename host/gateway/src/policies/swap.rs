@@ -31,6 +31,9 @@ use crate::{
     store::Store,
 };
 
+#[cfg(test)]
+mod tests;
+
 /// What triggered a swap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SwapTrigger {
@@ -85,11 +88,35 @@ pub struct Swapped {
 pub struct NextStart {
     pub by: Source,
     pub files: Vec<PathBuf>,
+    /// What would become of the settings, if a promoted arm serves again: all others have those of a start anyway.
+    #[serde(default)]
+    pub settings: Option<SettingsLook>,
 }
 
 impl NextStart {
     fn of(loader: &Loader, config: &PolicyConfig) -> NextStart {
-        NextStart { by: source(loader, config), files: absolute(loader.files(config)) }
+        NextStart { by: source(loader, config), files: absolute(loader.files(config)), settings: None }
+    }
+}
+
+/// The settings of a promoted arm that serves again, and whether a start would give its policies the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettingsLook {
+    pub of_arm: ConfiguredSettings,
+    /// With gateway.json as it is.
+    pub stay: bool,
+    /// Once gateway.json has these; otherwise the options or the environment change them.
+    pub stay_once_written: bool,
+}
+
+impl SettingsLook {
+    fn of(loader: &Loader, config: &PolicyConfig, of_arm: ConfiguredSettings, arm: &Stack) -> SettingsLook {
+        let written = PolicyConfig { settings: of_arm.clone(), ..config.clone() };
+        SettingsLook {
+            of_arm,
+            stay: loader.keeps_settings(config, arm),
+            stay_once_written: loader.keeps_settings(&written, arm),
+        }
     }
 }
 
@@ -221,6 +248,17 @@ enum Claim {
     Changed(Followed),
 }
 
+/// What became of changed files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reloaded {
+    /// They can be used as they are; unless others were chosen meanwhile, they serve.
+    Usable,
+    /// They cannot be used as they are.
+    Unusable,
+    /// They could not be published to the other hosts of the database; another attempt may succeed.
+    Later,
+}
+
 /// Why a swap was not made.
 enum NotMade {
     /// A later request, or a swap since the files changed, takes precedence.
@@ -318,7 +356,9 @@ impl Swapper {
         let load = move |loader: &Loader, config: &PolicyConfig| {
             let components = to_send(&stack).into_iter().map(|(layer, bytes)| (layer.name, bytes.to_vec()));
             let components = components.collect::<Vec<_>>();
-            Ok((loader.take(config, settings, &components)?, NextStart::of(loader, config)))
+            let stack = loader.take(config, settings.clone(), &components)?;
+            let settings = settings.map(|of_arm| SettingsLook::of(loader, config, of_arm, &stack));
+            Ok((stack, NextStart { settings, ..NextStart::of(loader, config) }))
         };
         let loaded = self.aside(load).await;
         let (stack, next_start) = loaded.inspect_err(|failure| self.refused(SwapTrigger::Command, &files, failure))?;
@@ -379,16 +419,20 @@ impl Swapper {
         let loading = self.aside(|loader, config| Ok((absolute(loader.files(config)), loader.start(config)?)));
         match loading.await {
             Ok((files, stack)) => {
-                let (claim, from) = (Claim::Asked(request), Origins::of(files));
-                self.replace_unheard(Wanted { claim, by: SwapTrigger::Signal, from, stack }).await;
+                let (claim, by) = (Claim::Asked(request), SwapTrigger::Signal);
+                let wanted = Wanted { claim, by, from: Origins::of(files.clone()), stack };
+                if let Err(failure) = self.replace_unheard(wanted).await {
+                    self.unusable(by, &files, &failure);
+                }
             }
             Err(failure) => self.unusable(SwapTrigger::Signal, &before, &failure),
         }
     }
 
-    /// Reloads the files of the serving policies, as one of them has changed, and returns whether they can be used as
-    /// they are. The future may be dropped at any time; then nothing is swapped.
-    pub(super) async fn reload_changed(self: &Arc<Self>, followed: &Followed) -> bool {
+    /// Reloads the files of the serving policies, as one of them has changed. The future may be dropped at any time;
+    /// then nothing is swapped. `was_delayed` says that this is another attempt after [`Reloaded::Later`], which is
+    /// reported only once.
+    pub(super) async fn reload_changed(self: &Arc<Self>, followed: &Followed, was_delayed: bool) -> Reloaded {
         let (files, from) = (followed.from.files.clone(), followed.from.clone());
         let load = move |loader: &Loader, config: &PolicyConfig| {
             let Origins { files, settings, .. } = from;
@@ -407,31 +451,41 @@ impl Swapper {
             Ok(loaded) => loaded,
             Err(failure) => {
                 self.unusable(SwapTrigger::File, &files, &failure);
-                return false;
+                return Reloaded::Unusable;
             }
         };
         if identities(&stack) == identities(followed.serving.stack()) {
             tracing::debug!("the policy files were rewritten with the same components");
             self.chosen().told = false;
-            return true;
+            return Reloaded::Usable;
         }
         if let Some(policy) = missed {
             tracing::warn!("`--set` names policy `{policy}`, which the changed files do not hold: a start is refused");
         }
-        self.replace_unheard(Wanted { claim: Claim::Changed(followed.clone()), by: SwapTrigger::File, from, stack })
-            .await;
-        true
+        let claim = Claim::Changed(followed.clone());
+        match self.replace_unheard(Wanted { claim, by: SwapTrigger::File, from, stack }).await {
+            Ok(()) => Reloaded::Usable,
+            Err(failure) => {
+                if was_delayed {
+                    tracing::debug!("the changed policy files will be used later: {}", failure.message());
+                } else {
+                    self.unusable(SwapTrigger::File, &files, &failure);
+                }
+                Reloaded::Later
+            }
+        }
     }
 
-    /// Makes a swap whose result no caller waits for.
-    async fn replace_unheard(self: &Arc<Self>, wanted: Wanted) {
-        let (by, files) = (wanted.by, wanted.from.files.clone());
+    /// Makes a swap whose result no caller waits for, unless others were chosen in the meantime.
+    async fn replace_unheard(self: &Arc<Self>, wanted: Wanted) -> Result<(), Failure> {
+        let by = wanted.by;
         match self.replace(wanted).await {
-            Ok(_) => {}
+            Ok(_) => Ok(()),
             Err(NotMade::Outdated) => {
                 tracing::debug!(by = by.name(), "loaded policies are not used: others were chosen in the meantime");
+                Ok(())
             }
-            Err(NotMade::Failed(failure)) => self.refused(by, &files, &failure),
+            Err(NotMade::Failed(failure)) => Err(failure),
         }
     }
 
@@ -545,7 +599,7 @@ impl Swapper {
 
 impl Chosen {
     /// Numbers a swap request.
-    fn ask(&mut self) -> u64 {
+    pub(super) fn ask(&mut self) -> u64 {
         self.asked += 1;
         self.asked
     }
@@ -556,8 +610,8 @@ impl Chosen {
         self.granted = self.asked;
     }
 
-    /// Whether the policies of this request may be swapped in.
-    fn grant(&mut self, request: u64) -> bool {
+    /// Whether the policies of this request may be swapped in; then all earlier requests are superseded.
+    pub(super) fn grant(&mut self, request: u64) -> bool {
         let may_be = request >= self.granted;
         self.granted = self.granted.max(request);
         may_be

@@ -19,7 +19,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::swap::{Followed, Swapper};
+use super::swap::{Followed, Reloaded, Swapper};
 use crate::embedded;
 
 /// How long files must stay unchanged before they are loaded.
@@ -28,6 +28,8 @@ const SETTLES_AFTER: Duration = Duration::from_millis(500);
 const LOOKED_AT_EVERY: Duration = Duration::from_secs(2);
 /// How long a file may be missing before that is reported.
 const MAY_BE_GONE: Duration = Duration::from_secs(5);
+/// The delay before files that the other hosts could not be sent are tried again.
+const LATER: Duration = Duration::from_secs(5);
 
 /// Swaps changed files in, for as long as it is polled. A swap takes precedence: once other policies serve, what was
 /// seen of the previous files is discarded, and loading them is cancelled.
@@ -48,13 +50,14 @@ pub async fn follow(swapper: Arc<Swapper>) {
 
 /// Reloads the files of the serving policies whenever they change. Files that change while they are being loaded are
 /// loaded again: a component that takes long to be refused does not delay its replacement. Refused files are also loaded
-/// again once gateway.json changes or the home can be trusted: that may be what they were refused for.
+/// again once gateway.json changes or the home can be trusted: that may be what they were refused for. Files that could
+/// not be sent to the other hosts, as during an outage of the database, are tried again until they are.
 async fn keep_up(swapper: &Arc<Swapper>, followed: &Followed, files: &[PathBuf], folders: &Folders) -> Infallible {
     let config = home::config_file(&swapper.home);
     let mut watched = files.to_vec();
     let mut seen = stamps(&watched);
     let mut is_due = swapper.is_stale(followed).await;
-    let mut awaits_trust = false;
+    let (mut awaits_trust, mut is_delayed) = (false, false);
     if is_due {
         seen = settled(&watched).await;
     }
@@ -65,8 +68,10 @@ async fn keep_up(swapper: &Arc<Swapper>, followed: &Followed, files: &[PathBuf],
         // next.
         tokio::select! {
             biased;
-            is_usable = swapper.reload_changed(followed), if is_due => {
+            reloaded = swapper.reload_changed(followed, is_delayed), if is_due => {
+                let is_usable = reloaded != Reloaded::Unusable;
                 is_due = false;
+                is_delayed = reloaded == Reloaded::Later;
                 awaits_trust = !is_usable && !was_trusted;
                 watched.truncate(files.len());
                 seen.truncate(files.len());
@@ -83,6 +88,7 @@ async fn keep_up(swapper: &Arc<Swapper>, followed: &Followed, files: &[PathBuf],
                 awaits_trust = false;
                 is_due = true;
             }
+            () = sleep(LATER), if is_delayed && !is_due => is_due = true,
         }
     }
 }

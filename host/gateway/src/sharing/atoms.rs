@@ -94,6 +94,8 @@ pub struct SharedAtoms {
     seen: i64,
     /// Whether the whole store was compared, so that only newer versions are needed.
     is_compared: bool,
+    /// How often its database had come back by then.
+    returns: u64,
     newer: BTreeMap<AtomPath, Newer>,
     /// Files to be examined.
     open: BTreeSet<AtomPath>,
@@ -139,6 +141,7 @@ impl SharedAtoms {
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Result<SharedAtoms, SharingError> {
         Ok(SharedAtoms {
+            returns: store.returns(),
             store,
             clock,
             mirror: Mirror::open(lock.home(), wake)?,
@@ -176,6 +179,11 @@ impl SharedAtoms {
 
     /// Finds what has changed in the store.
     fn hear(&mut self) -> Result<(), SharingError> {
+        let before = std::mem::replace(&mut self.returns, self.store.returns());
+        if before != self.returns {
+            // The database may have lost what it had, and gives the versions of that to something else.
+            self.is_compared = false;
+        }
         if !self.is_compared {
             return self.compare();
         }

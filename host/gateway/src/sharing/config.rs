@@ -32,6 +32,7 @@ use sha2::{Digest, Sha256};
 
 use super::shared::{SharingError, Synced};
 use crate::{
+    access::people::People,
     config::{EXPERIMENT, EditError, NotWritten, SharedKeys, followed, note_read, was_read, write_followed},
     store::{CommonConfig, HomeConfig, Store},
 };
@@ -39,6 +40,8 @@ use merge::{Merged, merge};
 
 /// The file's name in `<home>/gateway`.
 const FILE_NAME: &str = "common-config";
+/// The key of the admins: no two hosts together remove all of them from it.
+const ADMINS: &str = "admins";
 /// The key of the blocked people: nobody is unblocked because a home is new.
 const BLOCKLIST: &str = "blocklist";
 /// How many digits of its digest a kept file has in its name.
@@ -185,7 +188,7 @@ impl Synced for SharedConfig {
                         "changed in gateway.json here and on another host: the value of the other host is used"
                     );
                 }
-                value
+                with_an_admin(value, &opinion, &theirs)
             }
             None => first_met(&ours, &theirs),
         };
@@ -224,6 +227,41 @@ fn first_met(ours: &Part, theirs: &Part) -> Part {
     let of_either = |part: &Part| Part::from_iter(part.get(BLOCKLIST).map(|list| (BLOCKLIST.to_owned(), list.clone())));
     merged.extend(merge(&Part::new(), &of_either(ours), &of_either(theirs), &[]).value);
     merged
+}
+
+/// Two changes that each leave an admin may together leave none, as when two admins remove each other: then the list of
+/// one side is used. A side that has left nobody is meant so, and nobody is unblocked for it.
+fn with_an_admin(merged: Part, ours: &Part, theirs: &Part) -> Part {
+    let has_admin = |part: &Part| people(part).has_admin();
+    if has_admin(&merged) || !has_admin(ours) || !has_admin(theirs) {
+        return merged;
+    }
+    let with_list_of = |side: &Part| {
+        let mut merged = merged.clone();
+        merged.extend(side.get(ADMINS).map(|admins| (ADMINS.to_owned(), admins.clone())));
+        merged
+    };
+    let Some(kept) = [theirs, ours].map(with_list_of).into_iter().find(has_admin) else {
+        tracing::warn!(
+            "changes here and on another host have together left no admin who is not blocked\n  \
+             hint: remove an admin from `blocklist` in gateway.json, or add one with `pmk-host admin add`"
+        );
+        return merged;
+    };
+    tracing::warn!(
+        "changes here and on another host would have left no admin: `admins` is as one of the two hosts has it\n  \
+         hint: list all admins with `pmk-host admin list`"
+    );
+    kept
+}
+
+/// The admins and the blocked people of a part.
+fn people(part: &Part) -> People {
+    let texts = |key: &str| -> Vec<String> {
+        let list = part.get(key).and_then(Value::as_array).into_iter().flatten();
+        list.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    People { admins: texts(ADMINS), blocklist: texts(BLOCKLIST), ..People::default() }
 }
 
 /// What a file says of each key: one that is not there says nothing, and is as it was.

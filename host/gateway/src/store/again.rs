@@ -11,7 +11,7 @@ use super::{
     sql::{Connection, OptionalExtension, params},
 };
 use crate::{
-    chat::{Inbound, MessageRef, ReplyTo},
+    chat::{self, Inbound, MessageRef, ReplyTo},
     ids::{SessionId, TurnId},
     ledger::Event,
 };
@@ -117,6 +117,25 @@ impl Store {
             let event = Event::TurnAgain { actor: actor.clone(), session: key.to_string() };
             pen.write(conn, Some(TurnId(inbox.0)), event)?;
             Ok(RegenerateOutcome::Taken(Pending { inbox, key, ts }))
+        })
+        .await
+    }
+
+    /// Returns what a turn of this conversation has answered: who has asked, and their words, in the order they were
+    /// written.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn asked_together(&self, turn: TurnId, key: &SessionKey) -> Result<Vec<(String, String)>, StoreError> {
+        let key = key.clone();
+        self.read(move |conn| {
+            let mut asked = Vec::new();
+            for (of, text) in texts(conn, turn, &key)? {
+                let user: Option<String> =
+                    conn.prepare_cached(ASKED)?.query_row([of.0], |row| row.get(0)).optional()?.flatten();
+                asked.extend(user.map(|user| (user, text)));
+            }
+            Ok(asked)
         })
         .await
     }
@@ -240,11 +259,9 @@ fn texts(conn: &Connection, turn: TurnId, key: &SessionKey) -> Result<Vec<(TurnI
         let of = TurnId(row.get(0)?);
         let user: Option<String> = row.get(3)?;
         // In a channel each text was prefixed with its author's name.
-        let named = user.filter(|_| matches!(key.place, Place::Channel(_))).map(|user| format!("{user}: "));
-        let unnamed = |text: &str| {
-            let rest = named.as_deref().and_then(|named| text.strip_prefix(named));
-            rest.unwrap_or(text).to_owned()
-        };
+        let named = user.filter(|_| matches!(key.place, Place::Channel(_)));
+        let unnamed =
+            |text: &str| named.as_deref().map_or_else(|| text.to_owned(), |user| chat::unattributed(user, text));
         match (row.get::<_, Option<u32>>(1)?, row.get::<_, Option<u32>>(2)?) {
             (Some(start), Some(bytes)) => {
                 let (start, end) = (start as usize, start as usize + bytes as usize);

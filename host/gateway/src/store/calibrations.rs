@@ -140,7 +140,9 @@ pub(super) fn learn(
         ("named", None, sql(tokens), None, hold.learnt_ms, Some(hold.until_ms), hold.times)
     });
     let answered = |kind, day: Option<Answered>| {
-        day.map(|Answered { size, tokens, since_ms }| (kind, Some(sql(size)), sql(tokens), None, since_ms, None, 1))
+        day.map(|Answered { size, tokens, since_ms, at_ms }| {
+            (kind, Some(sql(size)), sql(tokens), None, since_ms, Some(at_ms), 1)
+        })
     };
     let days = [answered("answered", bounds.answered), answered("answered-before", bounds.answered_before)];
     for (kind, size, tokens, source, learnt_at, until, times) in [refused, named].into_iter().chain(days).flatten() {
@@ -179,14 +181,15 @@ fn bound(row: Row<'_>, bounds: &mut Bounds) -> sql::Result<()> {
     let until_ms = row.get::<_, Option<i64>>(5)?.unwrap_or(learnt_ms);
     let hold = Hold { learnt_ms, until_ms, times: row.get(6)? };
     let (size, tokens) = (count(1)?, count(2)?);
+    let answered = Answered { size, tokens, since_ms: learnt_ms, at_ms: until_ms };
     match kind.as_str() {
         "refused" => {
             let source = source.and_then(|name| Source::of_name(&name)).unwrap_or(Source::Refused);
             bounds.refused = Some(Refused { size, fits: tokens, source, hold });
         }
         "named" => bounds.named = Some(Named { tokens, hold }),
-        "answered" => bounds.answered = Some(Answered { size, tokens, since_ms: learnt_ms }),
-        "answered-before" => bounds.answered_before = Some(Answered { size, tokens, since_ms: learnt_ms }),
+        "answered" => bounds.answered = Some(answered),
+        "answered-before" => bounds.answered_before = Some(answered),
         _ => {}
     }
     Ok(())

@@ -48,8 +48,9 @@ pub(super) const ADD_MESSAGE: &str = "INSERT INTO case_message (message_id, case
 const MESSAGES: &str = "SELECT m.id, m.role, m.origin, m.blocks, NULL, m.tokens, m.chars, s.key, c.user, c.at
      FROM case_message c JOIN message m ON m.id = c.message_id JOIN session s ON s.id = m.session_id
      WHERE c.case_id = ?1 ORDER BY c.at, c.message_id";
-pub(super) const IS_KNOWN: &str =
-    "SELECT id FROM case_file WHERE front = ?1 AND channel = ?2 AND title = ?3 AND opened_at = ?4";
+/// A case that does not say when it was opened is one of that title that no command has opened here.
+pub(super) const IS_KNOWN: &str = "SELECT id FROM case_file WHERE front = ?1 AND channel = ?2 AND title = ?3
+       AND (opened_at = ?4 OR (?4 IS NULL AND opened_on IS NULL))";
 
 /// The result of a command to open a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,12 +176,12 @@ impl Store {
         .await
     }
 
-    /// Imports a case of pmk's, open as it was there. `Err` with the case that prevents it: one that is open in the
-    /// channel, or this very case from an earlier import.
+    /// Imports a case of pmk's, open as it was there. One that does not say when it was opened counts as opened now.
+    /// `Err` with the case that prevents it: one that is open in the channel, or this very case from an earlier import.
     ///
     /// # Errors
     /// Nothing was changed.
-    pub async fn import_case(&self, imported: ImportedCase) -> Result<Result<Case, Case>, StoreError> {
+    pub async fn import_case(&self, imported: ImportedCase, now_ms: i64) -> Result<Result<Case, Case>, StoreError> {
         self.write(move |conn| {
             let ImportedCase { front, channel, title, opened_by, opened_at_ms, notes } = &imported;
             let identity = params![front_name(*front), channel, title, opened_at_ms];
@@ -188,9 +189,10 @@ impl Store {
             if let Some(id) = known.map(CaseId).or(open_in(conn, *front, channel)?) {
                 return Ok(Err(one(conn, id)?));
             }
+            let opened_at_ms = opened_at_ms.unwrap_or(now_ms);
             let opened = params![front_name(*front), channel, title, opened_by, opened_at_ms, None::<String>];
             let id = CaseId(conn.prepare_cached(OPEN)?.insert(opened)?);
-            add_notes(conn, id, notes, *opened_at_ms, None)?;
+            add_notes(conn, id, notes, opened_at_ms, None)?;
             one(conn, id).map(Ok)
         })
         .await

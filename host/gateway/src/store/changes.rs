@@ -16,8 +16,8 @@ use super::{
     escalations,
     events::EventWriter,
     following, handed_on, images,
-    intake::{self, CALL_OFF, SET_MESSAGE, UNPARK},
-    presence, receipt, sessions,
+    intake::{self, CALL_OFF, SET_MESSAGE},
+    moment, presence, receipt, sessions,
     sql::{self, Connection, OptionalExtension, Row, Rows, params},
 };
 use crate::{
@@ -78,6 +78,10 @@ pub(super) const STOP: &str = concat!(
 );
 pub(super) const NEXT_REVISION: &str = "UPDATE session SET revision = revision + 1 WHERE id = ?1";
 pub(super) const REVISION: &str = "SELECT revision FROM session WHERE id = ?1";
+/// When the turn of a question was begun with the words that it has by now.
+pub(super) const SET_STARTED: &str = "UPDATE turn SET started_at = ?2 WHERE id = ?1";
+/// It was begun with other words only.
+pub(super) const NOT_STARTED: i64 = 0;
 /// In the order in which they are answered.
 pub(super) const WAITING_IN: &str = find_waiting!("s.key = ?1 AND i.parked_at IS NULL ORDER BY i.ts, i.id");
 /// The waiting question that a message is, or whose placeholder it is, also where it is parked.
@@ -185,7 +189,8 @@ impl Store {
         self.write(move |conn| {
             let is_new = find(conn, &message)?.is_empty();
             if is_new {
-                conn.prepare_cached(KEEP_STOP)?.run(params![message.channel, message.ts, actor, now_ms])?;
+                let at = moment::of(conn, now_ms)?;
+                conn.prepare_cached(KEEP_STOP)?.run(params![message.channel, message.ts, actor, at])?;
             }
             Ok(is_new)
         })
@@ -219,7 +224,7 @@ impl Store {
                     Ok((row.get::<_, i64>("session_id")?, row.get::<_, bool>("begun")?))
                 });
                 let Some((session, is_begun)) = row.optional()? else { continue };
-                conn.prepare_cached(UNPARK)?.run([question.0])?;
+                intake::unpark(conn, *question)?;
                 stopped = Some((SessionId(session), TurnId(question.0)));
                 anew |= is_begun;
             }
@@ -282,7 +287,7 @@ pub(super) fn find(conn: &Connection, MessageRef { channel, ts }: &MessageRef) -
 }
 
 /// Returns what became of an answer in the conversation that it was handed on to.
-fn find_handed_on(conn: &Connection, answer: &Inbound) -> Result<Vec<Known>, Fault> {
+pub(super) fn find_handed_on(conn: &Connection, answer: &Inbound) -> Result<Vec<Known>, Fault> {
     let place = params![answer.reply_to.channel, answer.ts, answer.event_id];
     known(conn.prepare_cached(FIND_HANDED_ON)?.query(place)?)
 }
@@ -315,7 +320,7 @@ pub(super) fn known(mut rows: Rows<'_>) -> Result<Vec<Known>, Fault> {
 }
 
 fn edit(conn: &Connection, pen: EventWriter, edit: &Edit, now_ms: i64) -> Result<Changed, Fault> {
-    let Edit { message, at, is_for_us, comes_alone, manner } = edit;
+    let Edit { message, at, is_for_us, comes_alone, manner, lost_files: _ } = edit;
     let edited = message.message_ref();
     let MessageRef { channel, ts } = &edited;
     let mut found = find(conn, &edited)?;
@@ -335,7 +340,8 @@ fn edit(conn: &Connection, pen: EventWriter, edit: &Edit, now_ms: i64) -> Result
         if is_for_us && *comes_alone {
             early::clear_stop(conn, &edited, at)?;
         } else if is_for_us {
-            conn.prepare_cached(KEEP_EARLY)?.run(params![channel, ts, at, message.text, now_ms])?;
+            let came_at = moment::of(conn, now_ms)?;
+            conn.prepare_cached(KEEP_EARLY)?.run(params![channel, ts, at, message.text, came_at])?;
         }
         return Ok(Changed::Unknown);
     };
@@ -367,6 +373,8 @@ fn edit(conn: &Connection, pen: EventWriter, edit: &Edit, now_ms: i64) -> Result
             conn.prepare_cached(SET_MESSAGE)?.run(params![turn.0, codec::to_json(&asked), at])?;
             archive::forget(conn, turn)?;
             conn.prepare_cached(images::FORGET)?.run([turn.0])?;
+            // No command that it has become was carried out yet.
+            conn.prepare_cached(SET_STARTED)?.run([turn.0, NOT_STARTED])?;
             // Read anew, it may be no answer.
             conn.prepare_cached(erase::FORGET_READING)?.run([turn.0])?;
             conn.prepare_cached(escalations::RELEASE_CLAIM)?.run([turn.0])?;
@@ -420,44 +428,50 @@ fn delete(
     words: Option<&[String; 2]>,
     now_ms: i64,
 ) -> Result<Changed, Fault> {
-    let Deletion { message, of, .. } = deletion;
+    let Deletion { message, thread, of } = deletion;
     let MessageRef { channel, ts } = message;
-    // The model may have been shown the message as what was said before in its thread.
-    if let Some(session) = conversation_of(conn, deletion)?
-        && words.is_some()
-        && *of != DeletedAuthor::Own
-    {
-        erase::background(conn, session)?;
-    }
     let mut found = find(conn, message)?;
-    if found.is_empty() {
-        return match (words, reply_at(conn, message)?) {
-            (Some([_, answer]), Some(Reply { turn, session, key })) => {
-                // The same of the thread that has begun under it.
-                let under = SessionKey { thread: Some(ts.clone()), ..key.clone() };
-                if let Some(under) = sessions::find(conn, &under)? {
-                    erase::background(conn, under)?;
-                }
-                let Some(erased) = erase::answer(conn, turn, answer, now_ms)? else { return Ok(Changed::Nothing) };
-                next_revision(conn, session)?;
-                let event = Event::MessageDeleted {
-                    session: key.to_string(),
-                    what: "answer",
-                    waiting: false,
-                    summaries: erased.summaries,
-                };
-                pen.write(conn, Some(turn), event)?;
-                Ok(Changed::Here { key, anew: true })
-            }
-            (None, Some(_)) => Ok(Changed::Nothing),
-            (_, None) => {
-                if *of != DeletedAuthor::Own {
-                    let deleted: Option<&str> = None;
-                    conn.prepare_cached(KEEP_EARLY)?.run(params![channel, ts, deleted, deleted, now_ms])?;
-                }
-                Ok(Changed::Unknown)
-            }
+    let reply = if found.is_empty() { reply_at(conn, message)? } else { None };
+    match (&reply, words) {
+        (Some(_), None) => return Ok(Changed::Nothing),
+        (None, _) if found.is_empty() && *of == DeletedAuthor::Own => return Ok(Changed::Unknown),
+        _ => {}
+    }
+    // The message may come yet, and this deletion once more.
+    let (deleted, came_at): (Option<&str>, i64) = (None, moment::of(conn, now_ms)?);
+    if conn.prepare_cached(KEEP_EARLY)?.execute(params![channel, ts, deleted, deleted, came_at])? == 0 {
+        return Ok(Changed::Nothing);
+    }
+    // The model may have been shown the message as what was said before in its thread, or is being shown it; an answer,
+    // in the thread that has begun under it.
+    let read_in = match &reply {
+        Some(reply) => Some(SessionKey { thread: Some(ts.clone()), ..reply.key.clone() }),
+        None => thread.clone().filter(|_| words.is_some() && *of != DeletedAuthor::Own),
+    };
+    let mut shown_in = None;
+    if let Some(key) = read_in
+        && let Some(session) = sessions::find(conn, &key)?
+        && erase::background(conn, session, ts)?
+    {
+        shown_in = Some(key);
+    }
+    if let (Some(Reply { turn, session, key }), Some([_, answer])) = (reply, words) {
+        let Some(erased) = erase::answer(conn, turn, answer, now_ms)? else {
+            return Ok(shown_in.map_or(Changed::Nothing, anew));
         };
+        next_revision(conn, session)?;
+        let event = Event::MessageDeleted {
+            session: key.to_string(),
+            what: "answer",
+            waiting: false,
+            summaries: erased.summaries,
+        };
+        pen.write(conn, Some(turn), event)?;
+        // Whatever else is begun anew notices that when it stores anything.
+        return Ok(anew(shown_in.unwrap_or(key)));
+    }
+    if found.is_empty() {
+        return Ok(shown_in.map_or(Changed::Unknown, anew));
     }
     let mut handed_on = Vec::new();
     for turn in found.iter().map(Known::turn) {
@@ -476,17 +490,7 @@ fn delete(
         if !waiting && words.is_none() {
             continue;
         }
-        if let Some(message) = known.message.take() {
-            let emptied = Inbound { text: String::new(), attached: Attachments::default(), ..message };
-            conn.prepare_cached(SET_MESSAGE)?.run(params![turn.0, codec::to_json(&emptied), known.edited_at])?;
-        }
-        erase_beside(conn, &known)?;
-        if waiting {
-            // A parked one is reopened, so that it can be closed; no further attempt forgets what the last one has
-            // archived.
-            conn.prepare_cached(UNPARK)?.run([turn.0])?;
-            archive::forget(conn, turn)?;
-        }
+        call_off(conn, &mut known)?;
         let erased = match words {
             Some([question, _]) if !waiting => {
                 let mut gone = Vec::new();
@@ -496,10 +500,7 @@ fn delete(
             }
             _ => None,
         };
-        if waiting && known.is_begun {
-            next_revision(conn, known.session)?;
-        }
-        let concerns_others = erased.is_some() || (waiting && known.is_begun);
+        let concerns_others = erased.is_some() || (waiting && known.is_begun) || shown_in.as_ref() == Some(&known.key);
         let summaries = erased.map_or(0, |erased| erased.summaries);
         let event = Event::MessageDeleted { session: known.key.to_string(), what: "question", waiting, summaries };
         pen.write(conn, Some(turn), event)?;
@@ -507,7 +508,35 @@ fn delete(
             changed = Changed::Here { key: known.key, anew: concerns_others };
         }
     }
-    Ok(changed)
+    Ok(match (changed, shown_in) {
+        (Changed::Nothing, Some(key)) => anew(key),
+        (changed, _) => changed,
+    })
+}
+
+/// The turn that is under way in this conversation has to be begun anew.
+const fn anew(key: SessionKey) -> Changed {
+    Changed::Here { key, anew: true }
+}
+
+/// Calls off a message, and erases what the inbox has of it and what is stored beside that. An attempt at it that is under
+/// way begins anew.
+pub(super) fn call_off(conn: &Connection, known: &mut Known) -> Result<(), Fault> {
+    let waits = known.message.is_some() && !known.is_answered;
+    if let Some(message) = known.message.take() {
+        let emptied = Inbound { text: String::new(), attached: Attachments::default(), ..message };
+        conn.prepare_cached(SET_MESSAGE)?.run(params![known.inbox.0, codec::to_json(&emptied), known.edited_at])?;
+    }
+    erase_beside(conn, known)?;
+    if waits {
+        // A parked one is reopened, so that it can be closed; no further attempt forgets what the last one has archived.
+        intake::unpark(conn, known.inbox)?;
+        archive::forget(conn, known.turn())?;
+        if known.is_begun {
+            next_revision(conn, known.session)?;
+        }
+    }
+    Ok(())
 }
 
 /// Calls off a message, and erases what is stored of it beside its text.
@@ -542,7 +571,7 @@ fn open(row: Row<'_>) -> sql::Result<Open> {
     Ok(Open { inbox: InboxId(row.get(0)?), user: row.get(1)?, has_begun: row.get(2)?, ts: row.get(3)? })
 }
 
-fn next_revision(conn: &Connection, session: SessionId) -> Result<(), Fault> {
+pub(super) fn next_revision(conn: &Connection, session: SessionId) -> Result<(), Fault> {
     conn.prepare_cached(NEXT_REVISION)?.run([session.0])?;
     Ok(())
 }

@@ -1,15 +1,15 @@
 //! Exports a whole conversation from a store.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
-use pmk_core::{Message, SessionKey};
+use pmk_core::{Block, ImageId, Message, SessionKey};
 
 use super::{
-    DumpedCase, Store, StoreError, Verbosity,
+    DumpedCase, Store, StoreError, StoredImage, Verbosity,
     cases::travel,
     codec,
     error::Fault,
-    sessions,
+    images, sessions,
     sql::{Connection, ValueRef},
 };
 use crate::ids::SessionId;
@@ -43,6 +43,8 @@ pub struct SessionDump {
     pub live: Vec<DumpedLive>,
     /// The cases of the channel it is in, with the messages of this conversation that belong to them.
     pub cases: Vec<DumpedCase>,
+    /// The images that its messages refer to, each once, as far as they are stored.
+    pub images: Vec<StoredImage>,
 }
 
 /// A message of the archive.
@@ -72,6 +74,16 @@ impl SessionDump {
     pub fn shown<'a>(&'a self, live: &'a DumpedLive) -> &'a Message {
         live.replacement.as_ref().unwrap_or(&self.messages[live.index].message)
     }
+
+    fn image_ids(&self) -> BTreeSet<ImageId> {
+        let shown = self.live.iter().map(|live| self.shown(live));
+        let messages = self.messages.iter().map(|stored| &stored.message).chain(shown);
+        let ids = messages.flat_map(|message| &message.blocks).filter_map(|block| match block {
+            Block::Image(image) => Some(image.sha256.clone()),
+            _ => None,
+        });
+        ids.collect()
+    }
 }
 
 impl Store {
@@ -84,12 +96,14 @@ impl Store {
         self.read(move |conn| {
             // All of it is read from one state of the store, whatever a gateway commits meanwhile.
             let _moment = conn.snapshot()?;
-            dump(conn, key)
+            let dump = dump(conn, key)?;
+            Ok(SessionDump { images: images::read(conn, dump.image_ids())?, ..dump })
         })
         .await
     }
 }
 
+/// Returns what is stored of a conversation, without the bytes of its images.
 pub(super) fn dump(conn: &Connection, key: SessionKey) -> Result<SessionDump, Fault> {
     let session = sessions::find(conn, &key)?.ok_or_else(|| StoreError::UnknownSession(key.clone()))?;
     let messages = messages(conn, session)?;
@@ -111,6 +125,7 @@ pub(super) fn dump(conn: &Connection, key: SessionKey) -> Result<SessionDump, Fa
             messages,
             live,
             cases,
+            images: vec![],
         })
     })?;
     Ok(row)

@@ -3,12 +3,13 @@
 use super::{
     Store, StoreError,
     error::Fault,
-    intake,
+    handed_on, intake, moment,
     sql::{Connection, OptionalExtension, PrefetchedRows, params},
 };
 use crate::chat::{Inbound, MessageRef};
 
-/// Of a message, at most one row: what it says by its last edit, or that it was deleted; and who stopped it.
+/// Of a message, at most one row: what it says by its last edit, or that it was deleted; and who stopped it. That it
+/// was deleted is kept of a message that has arrived, too: nothing changes if that is said again.
 pub(super) const KEEP_EARLY: &str =
     "INSERT INTO early_change (channel, ts, edited_at, text, at) VALUES (?1, ?2, ?3, ?4, ?5)
      ON CONFLICT (channel, ts) DO UPDATE SET edited_at = excluded.edited_at, text = excluded.text, at = excluded.at,
@@ -27,6 +28,7 @@ pub(super) const FIND_EARLY: &str =
     "SELECT edited_at, text, stopped_by, at FROM early_change WHERE channel = ?1 AND ts = ?2";
 pub(super) const TAKE_EARLY: &str = "DELETE FROM early_change WHERE channel = ?1 AND ts = ?2";
 pub(super) const CLEAR_EARLY: &str = "DELETE FROM early_change WHERE at <= ?1";
+const CLEAR_EARLY_OF_HOSTS: &str = "DELETE FROM early_change WHERE at <= (SELECT pmk_now()) - 86400000";
 /// Which thread of its channel a message is in, and who has written it, is not known before it arrives.
 pub(super) const FORGET_EDITS_IN: &str =
     "DELETE FROM early_change WHERE text IS NOT NULL AND channel = (SELECT channel FROM session WHERE id = ?1)";
@@ -60,8 +62,14 @@ impl Store {
     /// # Errors
     /// Nothing was erased.
     pub async fn forget_early_changes(&self, now_ms: i64) -> Result<(), StoreError> {
-        self.write(move |conn| Ok(conn.prepare_cached(CLEAR_EARLY)?.run([intake::expired(now_ms)])?)).await
+        self.write(move |conn| clear(conn, now_ms)).await
     }
+}
+
+/// Erases changes to messages that can no longer arrive. Hosts go by the clock that they share.
+pub(super) fn clear(conn: &Connection, now_ms: i64) -> Result<(), Fault> {
+    let mut clear = conn.prepare_cached(conn.either(CLEAR_EARLY, CLEAR_EARLY_OF_HOSTS))?;
+    Ok(clear.run(intake::timed(conn, params![intake::expired(now_ms)]))?)
 }
 
 /// Drops a stop that was for what a message said before this edit made it a question. One that came only after the edit
@@ -82,11 +90,15 @@ pub(super) fn take(
     conn: &Connection,
     inbound: &Inbound,
     mut early: PrefetchedRows<'_>,
-    expired: i64,
+    now_ms: i64,
 ) -> Result<Option<Early>, Fault> {
+    // It has the position of its question.
+    if handed_on::is_handed_on(inbound) {
+        return Ok(None);
+    }
     let found = early.query_row(|row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get::<_, i64>(3)?))).optional()?;
     let Some((at, text, stopped_by, came_at)) = found else { return Ok(None) };
-    if came_at <= expired {
+    if came_at <= intake::expired(moment::of(conn, now_ms)?) {
         return Ok(None);
     }
     conn.prepare_cached(TAKE_EARLY)?.run([&inbound.reply_to.channel, &inbound.ts])?;

@@ -10,6 +10,7 @@ use pmk_core::{Block, Message, Origin, Role};
 
 use super::{
     archive,
+    changes::next_revision,
     codec::{self, NewMessage},
     error::Fault,
     handed_on, images,
@@ -38,14 +39,23 @@ pub(super) const MOVE_PIECES: &str =
 pub(super) const FORGET_READING: &str = "UPDATE turn SET reading = NULL WHERE id = ?1";
 pub(super) const FORGET_EDITED: &str = "UPDATE inbox SET edited = NULL, attached = NULL WHERE id = ?1";
 pub(super) const FORGET_PROPOSAL: &str = "DELETE FROM proposal WHERE turn_id = ?1 AND confirmed_by IS NULL";
-/// Unfinished messages that have what was said before in their thread.
-pub(super) const WITH_THREAD: &str = "SELECT id, message, edited_at FROM inbox
-     WHERE session_id = ?1 AND message IS NOT NULL AND message LIKE '%\"thread\":{%'";
+/// Unfinished messages that have what was said before in their thread, and whether they are being answered.
+pub(super) const WITH_THREAD: &str = "SELECT i.id, i.ts, i.message, i.edited_at,
+         i.parked_at IS NULL AND t.id IS NOT NULL AND t.answered_at IS NULL
+     FROM inbox i LEFT JOIN turn t ON t.id = i.id
+     WHERE i.session_id = ?1 AND i.message IS NOT NULL AND i.message LIKE '%\"thread\":{%'";
+/// A turn that is under way and may just have read what was written up to then in its thread: where the window holds
+/// anything of that, it is not read, and what was written after the question never is.
+pub(super) const MAY_READ: &str = "SELECT 1 FROM inbox i JOIN turn t ON t.id = i.id
+     WHERE i.session_id = ?1 AND i.ts > ?2
+       AND i.message IS NOT NULL AND i.parked_at IS NULL AND t.answered_at IS NULL
+       AND NOT EXISTS (SELECT 1 FROM live l JOIN message m ON m.id = l.message_id
+                       WHERE l.session_id = ?1 AND m.origin NOT IN ('seed', 'seed-ack'))";
 const IS_LIVE: &str = "SELECT 1 FROM live WHERE session_id = ?1 AND message_id = ?2";
 const SUMMARIES_SINCE: &str = "SELECT count(*) FROM message WHERE session_id = ?1 AND id > ?2 AND origin = 'summary'";
 
 /// A message that was erased.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Erased {
     /// Summaries that may have been made from it and may still contain it.
     pub summaries: u32,
@@ -111,25 +121,27 @@ pub(super) fn question(
 }
 
 /// Erases the attachments of a question; where its text is part of a text of several, the attachments of all of
-/// them. Adds these messages to `gone`, as [`question`] does.
+/// them. Adds these messages to `gone`, as [`question`] does. `None`: there are none.
 pub(super) fn attached(
     conn: &Connection,
     turn: TurnId,
     (words, now_ms): (&str, i64),
     gone: &mut Vec<i64>,
-) -> Result<(), Fault> {
+) -> Result<Option<Erased>, Fault> {
     let place = conn.prepare_cached(PIECE_OF)?.query_row([turn.0], |row| {
         let (with, start): (Option<i64>, Option<u32>) = (row.get(1)?, row.get(2)?);
         Ok((SessionId(row.get(0)?), with.filter(|_| start.is_some()).map_or(turn, TurnId)))
     });
-    let Some((session, with)) = place.optional()? else { return Ok(()) };
+    let Some((session, with)) = place.optional()? else { return Ok(None) };
     let mut statement = conn.prepare_cached(ATTACHED)?;
     let ids = statement.query_map([with.0], |row| row.get(0))?.collect::<Result<Vec<i64>, _>>()?;
+    let mut erased: Option<Erased> = None;
     for id in ids {
         gone.push(id);
-        replace(conn, session, id, Message::text(Role::User, Origin::Attachment, words), now_ms)?;
+        let by = Message::text(Role::User, Origin::Attachment, words);
+        erased = erased.max(Some(replace(conn, session, id, by, now_ms)?));
     }
-    Ok(())
+    Ok(erased)
 }
 
 /// Erases the answer of a turn; `None` where there is none.
@@ -149,31 +161,50 @@ pub(super) fn answer(conn: &Connection, turn: TurnId, words: &str, now_ms: i64) 
     replace(conn, session, id, Message::assistant(words), now_ms).map(Some)
 }
 
-/// Erases what was said in a thread before the gateway was mentioned there: what receipts of its conversation refer to,
-/// and what unfinished messages have of it; for these it is read anew.
-pub(super) fn background(conn: &Connection, session: SessionId) -> Result<(), Fault> {
+/// Erases what was said in a thread before the gateway was mentioned there, once the message of that `ts` was deleted:
+/// what receipts of its conversation refer to, and what unfinished messages that came later have of it; for these it is
+/// read anew. Returns whether a turn that is under way is begun anew, because it may have read it.
+pub(super) fn background(conn: &Connection, session: SessionId, ts: &str) -> Result<bool, Fault> {
     receipt::erase_background(conn, session)?;
-    threads(conn, session, |_| true)
+    if threads(conn, session, |asked_at, thread| asked_at > ts && thread.take().is_some())? {
+        return Ok(true);
+    }
+    // It may not have stored it yet.
+    let may_read = conn.prepare_cached(MAY_READ)?.exists(params![session.0, ts])?;
+    if may_read {
+        next_revision(conn, session)?;
+    }
+    Ok(may_read)
 }
 
-/// Erases these threads from the unfinished messages of a conversation.
-pub(super) fn threads(conn: &Connection, session: SessionId, is_gone: impl Fn(&Thread) -> bool) -> Result<(), Fault> {
+/// Erases from the threads that unfinished messages of a conversation have. `erase` is given each with the ts of its
+/// message, and returns whether it has erased anything. A turn that is under way has its thread in memory, and is begun
+/// anew. Returns whether one is.
+pub(super) fn threads(
+    conn: &Connection,
+    session: SessionId,
+    erase: impl Fn(&str, &mut Option<Thread>) -> bool,
+) -> Result<bool, Fault> {
     let mut statement = conn.prepare_cached(WITH_THREAD)?;
     let mut rows = statement.query([session.0])?;
-    let mut found = Vec::new();
+    let (mut found, mut anew) = (Vec::new(), false);
     while let Some(row) = rows.next()? {
-        let (id, message, edited_at): (i64, String, Option<String>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let (id, ts, message): (i64, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let (edited_at, is_under_way): (Option<String>, bool) = (row.get(3)?, row.get(4)?);
         // One that cannot be read is parked when its turn begins.
         let Ok(mut message) = serde_json::from_str::<Inbound>(&message) else { continue };
-        if message.attached.thread.as_ref().is_some_and(&is_gone) {
-            message.attached.thread = None;
+        if erase(&ts, &mut message.attached.thread) {
+            anew |= is_under_way;
             found.push((id, message, edited_at));
         }
     }
     for (id, message, edited_at) in found {
         conn.prepare_cached(SET_MESSAGE)?.run(params![id, codec::to_json(&message), edited_at])?;
     }
-    Ok(())
+    if anew {
+        next_revision(conn, session)?;
+    }
+    Ok(anew)
 }
 
 /// Replaces a stored message everywhere but in texts of receipts.

@@ -3,12 +3,12 @@
 use pmk_core::FrontName;
 
 use super::{
-    Outgoing, Proposal, Purpose,
+    Outgoing, Proposal, Purpose, codec,
     error::Fault,
-    escalations::{SET_MARKER, close, first, put, waiting},
+    escalations::{LAST_ASKED, SET_MARKER, close, first, put, waiting},
     intake::front_name,
     proposals,
-    sql::{Connection, params},
+    sql::{Connection, Params, params},
     uses,
 };
 use crate::{
@@ -22,12 +22,12 @@ const CLOSED_FOR_MS: i64 = 24 * 60 * 60 * 1_000;
 pub(super) const IS_CLAIMING: &str = "SELECT 1 FROM escalation WHERE claimed_by = ?1";
 pub(super) const ABSORBED: &str = "UPDATE escalation SET closed_at = ?2, claimed_by = NULL WHERE claimed_by = ?1";
 pub(super) const FORGET_APART: &str = "DELETE FROM asked_apart WHERE (front, channel, thread_ts) IN
-     (SELECT front, channel, thread_ts FROM escalation WHERE closed_at <= ?1)";
+     (SELECT front, channel, thread_ts FROM escalation WHERE closed_at > 0 AND closed_at <= ?1)";
 pub(super) const FORGET_APART_OF: &str =
     "DELETE FROM asked_apart WHERE turn_id IN (SELECT id FROM inbox WHERE session_id = ?1)";
-pub(super) const FORGET: &str = "DELETE FROM escalation WHERE closed_at <= ?1";
-pub(super) const LAST_ASKED: &str =
-    "SELECT marker FROM escalation WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3";
+/// The time 0 says that it [is forgotten](forget).
+pub(super) const FORGET: &str = "UPDATE escalation SET closed_at = 0 WHERE closed_at > 0 AND closed_at <= ?1
+     RETURNING front, channel, thread_ts";
 pub(super) const AWAIT: &str = "INSERT INTO escalation (front, channel, thread_ts, marker) VALUES (?1, ?2, ?3, ?4)
      ON CONFLICT (front, channel, thread_ts) DO UPDATE SET marker = excluded.marker, claimed_by = NULL, closed_at = NULL";
 pub(super) const ASK_APART: &str = "INSERT INTO asked_apart (turn_id, part, contact, front, channel, thread_ts)
@@ -99,7 +99,7 @@ fn await_answer(
 ) -> Result<(), Fault> {
     let expired = now_ms.saturating_sub(CLOSED_FOR_MS);
     conn.prepare_cached(FORGET_APART)?.run([expired])?;
-    conn.prepare_cached(FORGET)?.run([expired])?;
+    forget(conn, FORGET, [expired])?;
     let place = params![front_name(front), marker.channel_id, marker.thread_ts];
     let before = first(conn.prepare_cached(LAST_ASKED)?.query(place)?)?;
     put(conn, AWAIT, front, &marker.clone().asked(turn, before))?;
@@ -108,6 +108,18 @@ fn await_answer(
         if let (Purpose::Escalation, Some(contact)) = (&outgoing.purpose, &outgoing.to) {
             ask.run(params![turn.0, part, contact, front_name(front), marker.channel_id, marker.thread_ts])?;
         }
+    }
+    Ok(())
+}
+
+/// Forgets the closed escalations that this statement marks. Their threads are kept, so that importing what pmk has asked
+/// there does not make it wait again.
+pub(super) fn forget(conn: &Connection, mark: &str, of: impl Params) -> Result<(), Fault> {
+    let mut statement = conn.prepare_cached(mark)?;
+    let marked = statement.query_map(of, |row| Ok([row.get::<_, String>(0)?, row.get(1)?, row.get(2)?]))?;
+    for [front, channel, thread_ts] in marked.collect::<Result<Vec<_>, _>>()? {
+        let forgotten = codec::to_json(&Marker::forgotten(channel.clone(), thread_ts.clone()));
+        conn.prepare_cached(SET_MARKER)?.run(params![front, channel, thread_ts, forgotten])?;
     }
     Ok(())
 }

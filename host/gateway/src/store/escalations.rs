@@ -22,6 +22,9 @@ pub(super) const FIND_MARKER: &str = "SELECT marker FROM escalation
        AND (claimed_by IS NULL OR claimed_by = ?4)";
 pub(super) const IS_WAITING: &str =
     "SELECT 1 FROM escalation WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3 AND closed_at IS NULL";
+/// What was last asked in a thread, answered or not.
+pub(super) const LAST_ASKED: &str =
+    "SELECT marker FROM escalation WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3";
 /// When a question was asked, by the front's time of the message that made the bot ask it.
 pub(super) const ASKED_AT: &str = "SELECT ts FROM inbox WHERE id = ?1";
 pub(super) const IN_CHANNEL: &str = "SELECT marker FROM escalation
@@ -223,11 +226,12 @@ impl Store {
     /// The store cannot be read.
     pub async fn reopened(&self, answer: &Inbound) -> Result<Option<Marker>, StoreError> {
         let (front, channel) = (answer.key.front, answer.reply_to.channel.clone());
-        let (thread_ts, is_handed_on) = (answer.ts.clone(), handed_on::is_handed_on(answer));
+        let is_answer = handed_on::is_handed_on(answer) && !handed_on::is_addition(answer);
+        let thread_ts = answer.ts.clone();
         self.read(move |conn| {
             let claimed_by: Option<i64> = None;
             let place = params![front_name(front), channel, thread_ts, claimed_by];
-            if is_handed_on { first(conn.prepare_cached(FIND_MARKER)?.query(place)?) } else { Ok(None) }
+            if is_answer { first(conn.prepare_cached(FIND_MARKER)?.query(place)?) } else { Ok(None) }
         })
         .await
     }
@@ -322,13 +326,14 @@ impl Store {
 pub enum Concern {
     /// The author is one of the contacts who were asked.
     Contact(Marker),
-    /// The author is the one who asked, and still waits.
-    Asker(Marker),
+    /// The author is the one who asked, and still waits; and the contact under whose question back they write, if they
+    /// write under one.
+    Asker(Marker, Option<String>),
 }
 
 impl Concern {
     pub fn marker(&self) -> &Marker {
-        let (Concern::Contact(marker) | Concern::Asker(marker)) = self;
+        let (Concern::Contact(marker) | Concern::Asker(marker, _)) = self;
         marker
     }
 }
@@ -371,19 +376,19 @@ pub(super) fn concern(
             return Ok(Some(Concern::Contact(marker)));
         }
         if marker.is_askers(&inbound.user) {
-            return Ok(Some(Concern::Asker(marker)));
+            return Ok(Some(Concern::Asker(marker, None)));
         }
     }
     if let Place::Channel(_) = inbound.key.place {
         return Ok(None);
     }
     let own = if chance.here { own_question(conn, inbound)? } else { None };
-    if inbound.reply_to.thread_ts.is_none() && own.as_ref().is_some_and(|own| own.asked_back_by().is_some()) {
-        return Ok(own.map(Concern::Asker));
+    if inbound.reply_to.thread_ts.is_none() && own.as_ref().is_some_and(|own| own.marker().asked_back_by().is_some()) {
+        return Ok(own);
     }
     match if chance.apart { apart(conn, inbound)? } else { None } {
         Some(marker) => Ok(Some(Concern::Contact(marker))),
-        None => Ok(own.map(Concern::Asker)),
+        None => Ok(own),
     }
 }
 
@@ -456,26 +461,33 @@ pub(super) fn is_waiting(
     Ok(waiting(conn, front, question, claimed_by)?.is_some())
 }
 
-/// Returns the newest escalation that waits and that this person has asked here, or that what they write under was about;
-/// one that a contact has asked back about takes precedence.
-fn own_question(conn: &Connection, inbound: &Inbound) -> Result<Option<Marker>, Fault> {
+/// Returns the newest escalation that waits and that this person has asked here; one that a contact has asked back about
+/// takes precedence, and before all, the one whose question back they write under.
+fn own_question(conn: &Connection, inbound: &Inbound) -> Result<Option<Concern>, Fault> {
     let above = above(conn, inbound)?;
     let mut statement = conn.prepare_cached(IN_CHANNEL)?;
     let mut rows = statement.query(params![front_name(inbound.key.front), inbound.reply_to.channel])?;
-    let mut newest = None;
+    let (mut asked_back, mut newest) = (None, None);
     while let Some(row) = rows.next()? {
         let marker = marker(row)?;
-        let is_here = marker.apart.as_ref().is_some_and(|apart| apart.key == inbound.key)
-            || marker.exchange.iter().any(|said| said.turn.is_some_and(|turn| above.contains(&turn)));
-        if !is_here || !marker.is_askers(&inbound.user) {
+        if !marker.is_askers(&inbound.user) {
             continue;
         }
-        if marker.asked_back_by().is_some() {
-            return Ok(Some(marker));
+        let said = marker.exchange.iter().find(|said| said.turn.is_some_and(|turn| above.contains(&turn)));
+        if let Some(said) = said {
+            let contact = Some(said.user_id.clone()).filter(|user| !marker.is_askers(user));
+            return Ok(Some(Concern::Asker(marker, contact)));
         }
-        newest.get_or_insert(marker);
+        if marker.apart.as_ref().is_none_or(|apart| apart.key != inbound.key) {
+            continue;
+        }
+        if asked_back.is_none() && marker.asked_back_by().is_some() {
+            asked_back = Some(marker);
+        } else {
+            newest.get_or_insert(marker);
+        }
     }
-    Ok(newest)
+    Ok(asked_back.or(newest).map(|marker| Concern::Asker(marker, None)))
 }
 
 /// Returns the turns that have sent the message under which this one is written.

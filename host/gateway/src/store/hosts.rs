@@ -23,6 +23,7 @@ use pmk_core::SessionKey;
 use pmk_system::home::HomeLock;
 use rustix::system::uname;
 use serde::Serialize;
+use tokio::sync::SetOnce;
 
 use super::{
     HostPolicies, Pending, Shared, Store, StoreError, choice, codec,
@@ -67,7 +68,7 @@ const ENTER: &str = "INSERT INTO host (name, owner, version, schema, started_at,
 const SILENT: &str = "SELECT pmk_now() - max(until - lease_ms) FROM host WHERE until - lease_ms <= pmk_now()";
 const LEAVE: &str = "UPDATE host SET until = pmk_now(), lease_ms = 0 WHERE id = ?1";
 /// All hosts, with whether each is silent (it has left, or was not heard of for its lease), whether it has left,
-/// whether it is leaving, and whether it receives nothing from the front.
+/// whether it is leaving, and whether it is deaf.
 const LOOK: &str = concat!("SELECT id, NOT ", lasts!(), ", lease_ms = 0, leaving, deaf FROM host ORDER BY id");
 /// Renews a lease from before the database's clock was set back; until then it is not renewed by what is written.
 const SET_BACK: &str = "UPDATE host SET until = pmk_now() + lease_ms, heard_since = pmk_now()
@@ -95,6 +96,7 @@ const HAND_ON: &str = concat!(
        AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.id = inbox.id)
        AND session_id IN (SELECT id FROM session WHERE key LIKE 'slack:%')"
 );
+const ANYBODY_STAYS: &str = concat!("SELECT 1 FROM host WHERE id <> ?1 AND ", lasts!(), " AND NOT leaving LIMIT 1");
 const IS_DEAF: &str = "UPDATE host SET deaf = (?2 <> 0) WHERE id = ?1";
 const ANYBODY_HEARS: &str = concat!(
     "SELECT 1 FROM host WHERE id <> ?1 AND ",
@@ -147,7 +149,7 @@ pub struct Host {
 #[serde(rename_all = "lowercase")]
 pub enum HostState {
     Works,
-    /// It works, but receives nothing from the front.
+    /// It works, but receives nothing from the front, or may say nothing there.
     Deaf,
     /// It was not heard of for longer than its lease. No other host has taken its work over yet.
     Silent,
@@ -176,26 +178,27 @@ struct Seen {
 /// What a host knows of the others.
 #[derive(Debug)]
 pub(super) struct Peers {
-    /// Whether this host does the work that one host does for all. True where there is no other.
-    is_first: AtomicBool,
-    /// As before, for work for which it must receive what people say: not while it does not, and another host does.
+    /// Whether this host does the work that one host does for all: not while it is deaf and another host is not. True
+    /// where there is no other.
     is_first_to_hear: AtomicBool,
     count: Arc<AtomicUsize>,
     /// Whether any other host may have open work, including those that are leaving and those that are gone.
     any: AtomicBool,
     /// Those that were leaving at the last look.
     leaving: Mutex<Vec<i64>>,
+    /// Whether another host stayed when this one said that it leaves.
+    stay: SetOnce<bool>,
 }
 
 impl Peers {
     pub(super) fn of(conn: &Connection) -> Peers {
         let is_alone = matches!(conn, Connection::Sqlite(_));
         Peers {
-            is_first: AtomicBool::new(is_alone),
             is_first_to_hear: AtomicBool::new(is_alone),
             count: Arc::default(),
             any: AtomicBool::new(false),
             leaving: Mutex::default(),
+            stay: SetOnce::new(),
         }
     }
 }
@@ -286,13 +289,8 @@ impl Store {
         link.away().is_some() || is_silent || link.back_for() < EXCUSED_FOR
     }
 
-    /// Whether this host does the work that one host does for all, as of its last look.
-    pub fn is_first(&self) -> bool {
-        self.shared.others.is_first.load(Ordering::Acquire)
-    }
-
-    /// The same for work that needs a host which receives what people say: one that does not leaves it to the first that
-    /// does, if there is one.
+    /// Whether this host does the work that one host does for all, as of its last look: it is the first of those that are
+    /// not deaf, or of all if all are.
     pub fn is_first_to_hear(&self) -> bool {
         self.shared.others.is_first_to_hear.load(Ordering::Acquire)
     }
@@ -328,14 +326,28 @@ impl Store {
     pub async fn leaves(&self) -> Result<(), StoreError> {
         let Some(link) = &self.shared.link else { return Ok(()) };
         let (host, home) = (link.host(), link.home().clone());
-        self.write(move |conn| {
+        let work = move |conn: &Connection| {
             conn.prepare_cached(LEAVES)?.run([host])?;
-            Ok(conn.prepare_cached(HAND_ON)?.run(params![host, home])?)
-        })
-        .await
+            conn.prepare_cached(HAND_ON)?.run(params![host, home])?;
+            Ok(conn.prepare_cached(ANYBODY_STAYS)?.exists([host])?)
+        };
+        let others_stay = self.write(work).await;
+        // What is not known counts as a host that goes on, and nobody waits for it.
+        let _ = self.shared.others.stay.set(*others_stay.as_ref().unwrap_or(&true));
+        others_stay.map(drop)
     }
 
-    /// Tells the other hosts whether this host receives nothing from the front.
+    /// Returns whether another host went on when this one [announced](Store::leaves) that it is leaving, which it waits
+    /// for if its last look found any. Of hosts that leave at the same time, the last one to say so learns that none did.
+    /// True if it could not be announced.
+    pub async fn others_stay(&self) -> bool {
+        match self.shared.others.stay.get() {
+            Some(others_stay) => *others_stay,
+            None => self.peers_may_have_work() && *self.shared.others.stay.wait().await,
+        }
+    }
+
+    /// Tells the other hosts whether this host receives nothing from the front, or may say nothing there.
     ///
     /// # Errors
     /// They were not told.
@@ -345,7 +357,7 @@ impl Store {
         self.write(move |conn| Ok(conn.prepare_cached(IS_DEAF)?.run([host, i64::from(deaf)])?)).await
     }
 
-    /// Whether another host that has run for at least this long receives what people say.
+    /// Whether another host that has run for at least this long receives what people say, and may answer.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -384,7 +396,6 @@ impl Store {
         let is_first_to_hear = hears.map_or(is_first || !is_deaf, |seen| !is_deaf && own < seen.host);
         self.shared.others.count.store(there().count(), Ordering::Release);
         self.shared.others.any.store(others().next().is_some(), Ordering::Release);
-        self.shared.others.is_first.store(is_first, Ordering::Release);
         self.shared.others.is_first_to_hear.store(is_first_to_hear, Ordering::Release);
         // A host that is itself silent cannot judge the others.
         let is_heard = seen.iter().any(|seen| seen.host == own && !seen.is_silent);

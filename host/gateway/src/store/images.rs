@@ -49,17 +49,19 @@ impl Store {
     /// # Errors
     /// The store cannot be used.
     pub async fn images(&self, ids: Vec<ImageId>) -> Result<Vec<StoredImage>, StoreError> {
-        self.read(move |conn| {
-            let mut statement = conn.prepare_cached(READ)?;
-            let mut images = Vec::with_capacity(ids.len());
-            for sha256 in ids {
-                let bytes: Option<Vec<u8>> = statement.query_row([sha256.as_str()], |row| row.get(0)).optional()?;
-                images.extend(bytes.map(|bytes| StoredImage { sha256, bytes: bytes.into() }));
-            }
-            Ok(images)
-        })
-        .await
+        self.read(move |conn| read(conn, ids)).await
     }
+}
+
+/// Returns the images with these digests, as far as they are stored.
+pub(super) fn read(conn: &Connection, ids: impl IntoIterator<Item = ImageId>) -> Result<Vec<StoredImage>, Fault> {
+    let mut statement = conn.prepare_cached(READ)?;
+    let mut images = Vec::new();
+    for sha256 in ids {
+        let bytes: Option<Vec<u8>> = statement.query_row([sha256.as_str()], |row| row.get(0)).optional()?;
+        images.extend(bytes.map(|bytes| StoredImage { sha256, bytes: bytes.into() }));
+    }
+    Ok(images)
 }
 
 /// Stores the images of a question.

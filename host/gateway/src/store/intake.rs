@@ -6,11 +6,11 @@ use pmk_core::{FrontName, SessionKey};
 
 use super::{
     Store, StoreError, codec,
-    early::{self, CLEAR_EARLY, Early, EarlyEdit},
+    early::{self, Early, EarlyEdit},
     erase,
     error::Fault,
     events::{EventWriter, of_home},
-    images, sessions,
+    handed_on, images, sessions,
     sql::{Connection, Invalidation, OptionalExtension, PrefetchedRows, ToSql, ValueRef, params},
     writer::Prefetch,
 };
@@ -28,8 +28,23 @@ const CLEARED_AT_ONCE: i64 = 8 * CLEARS;
 
 pub(super) const SET_MESSAGE: &str = "UPDATE inbox SET message = ?2, edited_at = ?3 WHERE id = ?1";
 pub(super) const CALL_OFF: &str = "UPDATE inbox SET called_off = ?2 WHERE id = ?1";
+/// A Slack conversation may be continued by any host; what was said on another host's terminal is answered there.
+macro_rules! may_go_on_here {
+    () => {
+        "(s.key LIKE 'slack:%' OR i.home = ?2 OR i.home IS NULL OR NOT EXISTS (SELECT 1 FROM host h WHERE h.name = i.home))"
+    };
+}
 pub(super) const UNPARK: &str =
     "UPDATE inbox SET parked_at = NULL, parked_why = NULL, parked_told = 0 WHERE id = ?1 AND parked_at IS NOT NULL";
+/// The host that reopens a question works on it, if it may: otherwise the one that has accepted it would find it lying.
+const UNPARK_TO_HOME: &str = concat!(
+    "UPDATE inbox AS i SET parked_at = NULL, parked_why = NULL, parked_told = 0, home = ?2 FROM session s
+     WHERE i.id = ?1 AND i.parked_at IS NOT NULL AND s.id = i.session_id AND ",
+    may_go_on_here!()
+);
+/// Why it was parked stays, and tells it from what nobody ever worked on.
+pub(super) const REOPEN: &str =
+    "UPDATE inbox SET parked_at = NULL, parked_told = 0 WHERE id = ?1 AND parked_at IS NOT NULL";
 pub(super) const EXPIRED_SEEN: &str = "SELECT front, key FROM seen WHERE at <= ?1 ORDER BY at LIMIT ?2";
 /// Hosts go by the clock that they share, so that one whose clock is ahead forgets nothing that others have just seen.
 const FORGET_EXPIRED_OF_HOSTS: &str = "DELETE FROM seen WHERE (front, key) IN
@@ -74,7 +89,7 @@ macro_rules! open_work {
     };
 }
 macro_rules! open_in {
-    ($of_home:literal) => {
+    ($of_home:expr) => {
         concat!(
             "SELECT i.id, i.ts FROM inbox i JOIN session s ON s.id = i.session_id
              WHERE s.key = ?1 AND i.message IS NOT NULL AND i.parked_at IS NULL ",
@@ -89,10 +104,7 @@ pub(super) const OPEN_IN: &str = open_in!("");
 // Where several hosts share a database, each processes what it has accepted, and what no present host has.
 const OPEN_WORK_OF_HOME: &str =
     open_work!("AND (i.home = ?1 OR i.home IS NULL OR NOT EXISTS (SELECT 1 FROM host h WHERE h.name = i.home))");
-/// A Slack conversation may be continued by any host; what was said on another host's terminal is answered there.
-const OPEN_IN_OF_HOME: &str = open_in!(
-    "AND (s.key LIKE 'slack:%' OR i.home = ?2 OR i.home IS NULL OR NOT EXISTS (SELECT 1 FROM host h WHERE h.name = i.home))"
-);
+const OPEN_IN_OF_HOME: &str = open_in!(concat!("AND ", may_go_on_here!()));
 
 /// Why a waiting question gets no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,7 +228,6 @@ pub(super) fn accept(
         conn.has_moved(|| Invalidation::Seen(name.clone()));
     }
     let Asked { seen, early, session } = Asked::ask(conn, inbound, now_ms)?;
-    let expired = expired(now_ms);
     let mut was_seen = false;
     for mut seen in seen {
         was_seen |= seen.exists()?;
@@ -229,13 +240,16 @@ pub(super) fn accept(
         }
         return Ok(None);
     }
-    let early = early::take(conn, inbound, early, expired)?;
+    let early = early::take(conn, inbound, early, now_ms)?;
     let is_deleted = matches!(early, Some(Early::Deleted));
     // The text of a message that was deleted before it arrived is not stored.
     let inbox = enter(conn, known(session)?, inbound, Some(json).filter(|_| !is_deleted), now_ms)?;
+    if !is_deleted {
+        handed_on::keep_images(conn, inbound, TurnId(inbox.0))?;
+    }
     if inbox.0 % CLEARS == 0 {
-        clear_seen(conn, expired)?;
-        conn.prepare_cached(CLEAR_EARLY)?.run([expired])?;
+        clear_seen(conn, expired(now_ms))?;
+        early::clear(conn, now_ms)?;
     }
     match early {
         None => Ok(Some(inbox)),
@@ -284,7 +298,7 @@ fn is_seen(conn: &Connection) -> &'static str {
 }
 
 /// Returns the values of a statement that ends with a time, without that where the database knows it.
-fn timed<'v>(conn: &Connection, values: &'v [&'v dyn ToSql]) -> &'v [&'v dyn ToSql] {
+pub(super) fn timed<'v>(conn: &Connection, values: &'v [&'v dyn ToSql]) -> &'v [&'v dyn ToSql] {
     match (conn, values) {
         (Connection::Postgres(_), [values @ .., _]) => values,
         _ => values,
@@ -357,6 +371,22 @@ fn clear_seen(conn: &Connection, expired: i64) -> Result<(), Fault> {
         conn.prepare_cached(FORGET_SEEN)?.run([front, name])?;
     }
     Ok(())
+}
+
+/// Reopens a parked question for this host to work on, or for the host on whose terminal it was asked, which finds it.
+/// Returns whether it is for this host.
+pub(super) fn unpark(conn: &Connection, inbox: InboxId) -> Result<bool, Fault> {
+    let mut unpark = conn.prepare_cached(conn.either(UNPARK, UNPARK_TO_HOME))?;
+    let is_here = unpark.execute(&*of_home(conn, params![inbox.0]))? > 0;
+    if !is_here {
+        reopen(conn, inbox)?;
+    }
+    Ok(is_here)
+}
+
+/// Reopens a parked question for whoever finds it.
+pub(super) fn reopen(conn: &Connection, inbox: InboxId) -> Result<(), Fault> {
+    Ok(conn.prepare_cached(REOPEN)?.run([inbox.0])?)
 }
 
 fn names(inbound: &Inbound) -> impl Iterator<Item = &String> {

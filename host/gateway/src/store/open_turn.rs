@@ -44,6 +44,8 @@ pub struct OpenTurn {
     pub verbosity: Verbosity,
     /// There was an earlier attempt, and it is unknown how far it got.
     pub resumed: bool,
+    /// When that attempt began, milliseconds since the epoch; `None` if the message was edited since.
+    pub begun_at_ms: Option<i64>,
     /// The escalation that the message may be about.
     pub concern: Option<Box<Concern>>,
     /// How an earlier attempt has interpreted the message.
@@ -91,6 +93,7 @@ impl OpenTurn {
             may_place: false,
             verbosity: Verbosity::Off,
             resumed: false,
+            begun_at_ms: None,
             concern: None,
             reading: None,
             confirms: None,
@@ -108,7 +111,7 @@ impl OpenTurn {
     pub fn absorbs(&self) -> Option<&Marker> {
         match self.concern.as_deref() {
             Some(Concern::Contact(marker)) => Some(marker),
-            Some(Concern::Asker(_)) | None => None,
+            Some(Concern::Asker(..)) | None => None,
         }
     }
 }

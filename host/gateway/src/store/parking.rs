@@ -6,9 +6,7 @@ use pmk_core::SessionKey;
 use super::{
     Pending, Purpose, Store, StoreError, Withdrawal,
     error::Fault,
-    escalations, events,
-    intake::UNPARK,
-    lease,
+    escalations, events, intake, lease,
     outgoing::How,
     outgoing::UNSENT_PARTS,
     sql::{self, Connection, OptionalExtension, Row, params},
@@ -41,8 +39,6 @@ const PARKED: &str = "SELECT i.id, s.key, i.ts, i.parked_at, i.parked_why, i.par
      ORDER BY i.id";
 const MAY_TELL: &str = "UPDATE inbox SET parked_maybe_told = 1 WHERE id = ?1 AND parked_at IS NOT NULL";
 const TOLD: &str = "UPDATE inbox SET parked_told = 1 WHERE id = ?1 AND parked_at IS NOT NULL";
-/// Why it was parked stays, and tells it from what nobody ever worked on.
-const REOPEN: &str = "UPDATE inbox SET parked_at = NULL, parked_told = 0 WHERE id = ?1 AND parked_at IS NOT NULL";
 
 /// A question that was set aside because it could not be processed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,9 +69,19 @@ pub struct Parked {
 /// Parked questions that were reopened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unparked {
+    /// Those that whoever has reopened them works on.
     pub pending: Vec<Pending>,
+    /// How many were reopened for others to find.
+    pub left: usize,
     /// How many stay parked, because their conversation cannot be read.
     pub unreadable: usize,
+}
+
+impl Unparked {
+    /// Returns how many were reopened.
+    pub fn messages(&self) -> usize {
+        self.pending.len() + self.left
+    }
 }
 
 impl Store {
@@ -174,12 +180,13 @@ impl Store {
     }
 
     /// Reopens parked questions, of one conversation or of all, for whoever calls this to work on: they are open work
-    /// again. One whose conversation cannot be read stays parked. Writes a ledger event.
+    /// again. What was asked on the terminal of another host that is there is left to that one. One whose conversation
+    /// cannot be read stays parked. Writes a ledger event.
     ///
     /// # Errors
     /// Nothing was changed.
     pub async fn unpark(&self, key: Option<&SessionKey>, now_ms: i64) -> Result<Unparked, StoreError> {
-        self.open_again(UNPARK, key, now_ms).await
+        self.open_again(intake::unpark, key, now_ms).await
     }
 
     /// As [`unpark`](Store::unpark), for a command, which leaves the work to whoever finds it: that nobody works on
@@ -188,12 +195,12 @@ impl Store {
     /// # Errors
     /// Nothing was changed.
     pub async fn reopen(&self, key: Option<&SessionKey>, now_ms: i64) -> Result<Unparked, StoreError> {
-        self.open_again(REOPEN, key, now_ms).await
+        self.open_again(|conn, inbox| intake::reopen(conn, inbox).map(|()| false), key, now_ms).await
     }
 
     async fn open_again(
         &self,
-        how: &'static str,
+        how: fn(&Connection, InboxId) -> Result<bool, Fault>,
         key: Option<&SessionKey>,
         now_ms: i64,
     ) -> Result<Unparked, StoreError> {
@@ -202,15 +209,15 @@ impl Store {
             let mut unparked = Unparked::default();
             for Parked { inbox, key, ts, .. } in parked(conn, Wanted::All)? {
                 match key.parse::<SessionKey>() {
-                    Ok(key) if wanted.as_ref().is_none_or(|wanted| *wanted == key) => {
-                        conn.prepare_cached(how)?.run([inbox.0])?;
-                        unparked.pending.push(Pending { inbox, key, ts });
-                    }
+                    Ok(key) if wanted.as_ref().is_none_or(|wanted| *wanted == key) => match how(conn, inbox)? {
+                        true => unparked.pending.push(Pending { inbox, key, ts }),
+                        false => unparked.left += 1,
+                    },
                     Ok(_) => {}
                     Err(_) => unparked.unreadable += usize::from(wanted.is_none()),
                 }
             }
-            let messages = unparked.pending.len();
+            let messages = unparked.messages();
             if messages > 0 {
                 let session = wanted.as_ref().map(SessionKey::to_string);
                 pen.write(conn, None, Event::TurnRetried { session, messages })?;

@@ -19,8 +19,9 @@ use super::{
     escalations,
     moment::Began,
     receipt::{self, Digest},
+    receipts::FIND_TEXT,
     retention, sessions,
-    sql::{Connection, params},
+    sql::{Connection, OptionalExtension, params},
 };
 use crate::{
     chat::{Thread, ThreadPost},
@@ -30,24 +31,26 @@ use crate::{
 /// How many messages are erased at once: each changes the search index.
 const PIECE: i64 = 50;
 
-/// Whether somebody else has written in a conversation, or may have: of imported messages the authors are not known.
-macro_rules! has_others {
+/// Whether somebody has written in a conversation, and nobody else has, or may have: of imported messages the authors are
+/// not known.
+macro_rules! is_alone {
     () => {
-        "(EXISTS (SELECT 1 FROM inbox o WHERE o.session_id = s.id AND coalesce(o.user, '') <> ?1)
-          OR EXISTS (SELECT 1 FROM message m WHERE m.session_id = s.id AND m.turn_id IS NULL AND m.origin = 'user'))"
+        "(EXISTS (SELECT 1 FROM inbox o WHERE o.session_id = s.id AND o.user = ?1)
+          AND NOT EXISTS (SELECT 1 FROM inbox o WHERE o.session_id = s.id AND coalesce(o.user, '') <> ?1)
+          AND NOT EXISTS (SELECT 1 FROM message m WHERE m.session_id = s.id AND m.turn_id IS NULL AND m.origin = 'user'))"
     };
 }
-/// The conversations with content in which somebody may have written, whether others have, and whether anything of
+/// The conversations with content in which somebody may have written, whether nobody else has, and whether anything of
 /// theirs is not erased there.
 const WRITTEN_IN: &str = concat!(
     "SELECT s.key, ",
-    has_others!(),
+    is_alone!(),
     ", EXISTS (SELECT 1 FROM inbox o WHERE o.session_id = s.id AND o.user = ?1 AND coalesce(o.called_off, '') <> 'deleted')
      FROM session s WHERE (s.key LIKE '%:dm:%' OR EXISTS (SELECT 1 FROM inbox i WHERE i.session_id = s.id AND i.user = ?1)) AND ",
     sessions::has_content!(),
     " ORDER BY s.id"
 );
-const HAS_OTHERS: &str = concat!("SELECT ", has_others!(), " FROM session s WHERE s.id = ?2");
+const IS_ALONE: &str = concat!("SELECT ", is_alone!(), " FROM session s WHERE s.id = ?2");
 const IMPORTED: &str = "SELECT count(*) FROM message WHERE session_id = ?1 AND turn_id IS NULL AND origin = 'user'";
 const UNANSWERED_OF: &str = "SELECT 1 FROM inbox i WHERE i.session_id = ?1 AND i.user = ?2
      AND i.message IS NOT NULL AND (i.parked_at IS NULL OR i.parked_told = 0)";
@@ -61,8 +64,6 @@ const FORGET_PARKED: &str = "UPDATE inbox SET message = NULL, parked_at = NULL, 
      WHERE id = ?1 AND message IS NOT NULL";
 const FORGET_UNSENT: &str = "UPDATE outbox SET body = NULL, how = NULL WHERE turn_id = ?1 AND sent_at IS NULL";
 const UNFINISHED: &str = "SELECT DISTINCT session_id FROM inbox WHERE message IS NOT NULL ORDER BY session_id";
-/// What was said in threads before the gateway was mentioned there.
-const EARLIER: &str = concat!("SELECT t.sha256, t.body FROM text t WHERE t.sha256 IN (", receipt::backgrounds!(), ")");
 
 /// A conversation in which somebody has written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,8 +104,8 @@ impl Store {
             let mut rows = statement.query([&user])?;
             let mut found = Vec::new();
             while let Some(row) = rows.next()? {
-                let (key, has_others, left): (_, bool, bool) = (codec::key(row.get_ref(0)?)?, row.get(1)?, row.get(2)?);
-                let whole = is_own(&key, &user) || !has_others;
+                let (key, is_alone, left): (_, bool, bool) = (codec::key(row.get_ref(0)?)?, row.get(1)?, row.get(2)?);
+                let whole = is_own(&key, &user) || is_alone;
                 if whole || left {
                     found.push(WrittenIn { key, whole });
                 }
@@ -148,31 +149,36 @@ impl Store {
         self.release_after(lease, erased).await
     }
 
-    /// Returns what was said in threads before the gateway was mentioned there, where a person is named in it. Reads all
-    /// receipts of the store.
+    /// Returns what was said in threads before the gateway was mentioned there, and what policies have left of it, where
+    /// a person is named in it. Reads all receipts of the store that refer to any.
     ///
     /// # Errors
     /// The store cannot be read.
     pub async fn threads_that_name(&self, user: &str) -> Result<Vec<Digest>, StoreError> {
         let user = user.to_owned();
         self.read(move |conn| {
-            let mut texts = BTreeSet::new();
+            let mut find = conn.prepare_cached(FIND_TEXT)?;
+            let mut named = BTreeSet::new();
             for session in retention::all_sessions(conn)? {
-                let mut statement = conn.prepare_cached(EARLIER)?;
-                let mut rows = statement.query([session])?;
-                while let Some(row) = rows.next()? {
-                    if names(&row.get::<_, String>(1)?, &user) {
-                        texts.insert(Digest(row.get::<_, String>(0)?.into()));
+                for texts in receipt::backgrounds(conn, SessionId(session))? {
+                    let (mut stored, mut has_name) = (Vec::new(), false);
+                    for text in texts {
+                        let body = find.query_row([&*text.0], |row| row.get::<_, String>(0)).optional()?;
+                        has_name |= body.as_ref().is_some_and(|body| names(body, &user));
+                        stored.extend(body.map(|_| text));
+                    }
+                    if has_name {
+                        named.extend(stored);
                     }
                 }
             }
-            Ok(texts.into_iter().collect())
+            Ok(named.into_iter().collect())
         })
         .await
     }
 
-    /// Erases these texts of threads, those that unfinished messages have, edits of messages that have not arrived, and
-    /// what a person has said about questions that wait.
+    /// Erases these texts of threads, what a person has written in threads that unfinished messages have and what mentions
+    /// them there, edits of messages that have not arrived, and what they have said about questions that wait.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -183,7 +189,10 @@ impl Store {
             let sessions: Vec<i64> =
                 conn.prepare_cached(UNFINISHED)?.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
             for session in sessions {
-                erase::threads(conn, SessionId(session), |thread| is_named(thread, &user))?;
+                // The rest of it stays, and so it is not read anew: Slack still has what the person has written.
+                erase::threads(conn, SessionId(session), |_, thread| {
+                    thread.as_mut().is_some_and(|thread| erase_from_thread(thread, &user))
+                })?;
             }
             for forget in [KEEP_STOPS, FORGET_EDITS] {
                 conn.prepare_cached(forget)?.run([])?;
@@ -203,10 +212,10 @@ impl Store {
         // While it is leased, nobody is answered there.
         let (session, of) = (lease.session, user.to_owned());
         let ask = move |conn: &Connection| {
-            Ok(conn.prepare_cached(HAS_OTHERS)?.query_row(params![of, session.0], |row| row.get(0))?)
+            Ok(conn.prepare_cached(IS_ALONE)?.query_row(params![of, session.0], |row| row.get(0))?)
         };
-        let has_others: bool = self.read(ask).await?;
-        if is_own(&lease.key, user) || !has_others {
+        let is_alone: bool = self.read(ask).await?;
+        if is_own(&lease.key, user) || is_alone {
             let erased = self.erase_leased(lease, Erasing::Anyway, began).await?;
             return Ok(ErasedOfPerson::Conversation(erased));
         }
@@ -250,10 +259,14 @@ fn is_own(key: &SessionKey, user: &str) -> bool {
     matches!(&key.place, Place::Dm(of) if of == user)
 }
 
-/// Whether a person has written in a thread, or is mentioned in it.
-fn is_named(thread: &Thread, user: &str) -> bool {
-    let is_in = |post: &ThreadPost| names(&post.by, user) || names(&post.text, user);
-    thread.people.iter().any(|of| of == user) || thread.said.iter().any(is_in)
+/// Removes from a thread what a person has written in it, and what mentions them. Returns whether there was anything.
+fn erase_from_thread(thread: &mut Thread, user: &str) -> bool {
+    let had = (thread.said.len(), thread.people.len());
+    thread.said.retain(|ThreadPost { by, text }| !names(by, user) && !names(text, user));
+    thread.people.retain(|of| of != user);
+    let is_less = had != (thread.said.len(), thread.people.len());
+    thread.is_cut |= is_less;
+    is_less
 }
 
 /// Whether a text contains an id, and not only as part of a longer one.

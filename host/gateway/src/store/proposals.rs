@@ -37,6 +37,8 @@ pub(super) const FIND: &str = "SELECT p.turn_id, p.confirmation, p.proposed_at, 
      WHERE o.sent_id = ?1";
 pub(super) const CONFIRM: &str = "UPDATE proposal SET confirmed_by = ?2 WHERE turn_id = ?1";
 pub(super) const DROP: &str = "DELETE FROM proposal WHERE turn_id = ?1";
+pub(super) const CONFIRMATION: &str = "SELECT confirmation FROM proposal WHERE turn_id = ?1";
+pub(super) const SET_CONFIRMATION: &str = "UPDATE proposal SET confirmation = ?2 WHERE turn_id = ?1";
 pub(super) const CONFIRMED: &str = "SELECT marker FROM proposal WHERE confirmed_by = ?1";
 pub(super) const REOPEN: &str = "UPDATE proposal SET confirmed_by = NULL, proposed_at = ?2 WHERE confirmed_by = ?1";
 /// What a message says since it was edited.
@@ -182,6 +184,19 @@ pub(super) fn propose(conn: &Connection, turn: TurnId, proposal: &Proposal, now_
 /// Makes the proposal that a message has confirmed wait for confirmation again.
 pub(super) fn reopen(conn: &Connection, confirmed_by: &str, now_ms: i64) -> Result<(), Fault> {
     conn.prepare_cached(REOPEN)?.run(params![confirmed_by, now_ms])?;
+    Ok(())
+}
+
+/// Stores what comes by now with a contact's message, where the contact is asked whether it is an answer.
+pub(super) fn reattach(conn: &Connection, turn: TurnId, attached: &Attachments) -> Result<(), Fault> {
+    let mut statement = conn.prepare_cached(CONFIRMATION)?;
+    let mut rows = statement.query([turn.0])?;
+    let Some(row) = rows.next()? else { return Ok(()) };
+    let mut confirmation: Inbound = codec::from_json(row.get_ref(0)?, "a proposal")?;
+    if is_meant(&confirmation) {
+        confirmation.attached = attached.clone();
+        conn.prepare_cached(SET_CONFIRMATION)?.run(params![turn.0, codec::to_json(&confirmation)])?;
+    }
     Ok(())
 }
 

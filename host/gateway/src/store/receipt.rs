@@ -7,7 +7,7 @@
 //! and none for an attempt that failed.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     fmt, io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -21,7 +21,7 @@ use sha2::{Digest as _, Sha256};
 use super::{
     codec,
     error::Fault,
-    sql::{Connection, params},
+    sql::{Connection, ValueRef, params},
 };
 use crate::ids::{SessionId, TurnId};
 
@@ -37,15 +37,9 @@ pub(super) const KEEP: &str = "INSERT INTO receipt (session_id, turn_id, call, a
 /// means any message.
 const WITH_TEXTS: &str = "SELECT body FROM receipt WHERE session_id = ?1
      AND (body LIKE '%[' || ?2 || ',\"%' OR body LIKE '%\"replaced\":[[%' OR body LIKE '%\"recall\":\"%')";
-/// The texts of what was said before in a thread, by which receipts of a conversation refer to them.
-macro_rules! backgrounds {
-    () => {
-        "SELECT CASE WHEN json_valid(body) THEN json_extract(body, '$.background') END FROM receipt
-         WHERE session_id = ?1 AND body LIKE '%\"background\":\"%'"
-    };
-}
-pub(super) use backgrounds;
-pub(super) const BACKGROUNDS: &str = backgrounds!();
+/// Receipts that refer to what was said before in a thread.
+pub(super) const BACKGROUNDS: &str = "SELECT turn_id, body FROM receipt
+     WHERE session_id = ?1 AND body LIKE '%\"background\":\"%' ORDER BY turn_id, call";
 pub(super) const ERASE_TEXT: &str = "DELETE FROM text WHERE sha256 = ?1";
 
 /// A SHA-256 digest, in lower-case hexadecimal.
@@ -276,6 +270,11 @@ impl Receipts {
         self.keep(codec::to_exact_json(value))
     }
 
+    /// Returns whether any of the requests has quoted archived messages.
+    pub(super) fn quote_anything(&self) -> bool {
+        self.calls.iter().filter_map(|receipt| receipt.plan.as_ref()).any(|plan| plan.recall.is_some())
+    }
+
     /// Leaves out what quotes messages that are no longer stored: their ids may be those of others by the time at which the
     /// quoted question is erased, and nothing else would lead to these texts.
     pub(super) fn without_gone(&self, conn: &Connection) -> Result<Receipts, Fault> {
@@ -386,6 +385,30 @@ impl Receipt {
         }
         texts
     }
+
+    /// Adds to these texts what the decision has made of them.
+    fn reduce(&self, texts: &mut BTreeSet<Digest>) {
+        let is_one = |place: u32| match self.before.messages.get(place as usize) {
+            Some(Reference::Text { text }) => texts.contains(text),
+            _ => false,
+        };
+        let replaced = self.plan.iter().flat_map(|plan| &plan.replaced).filter(|(place, _)| is_one(*place));
+        let reduced: Vec<Digest> = replaced.map(|(_, text)| text.clone()).collect();
+        texts.extend(reduced);
+    }
+}
+
+/// Reads a receipt whose texts are to be erased. A damaged one must keep nobody's question from being answered, changed
+/// or erased.
+pub(super) fn read(column: ValueRef<'_>) -> Result<Option<Receipt>, Fault> {
+    match codec::from_json(column, "a receipt") {
+        Ok(receipt) => Ok(Some(receipt)),
+        Err(Fault::Damaged(what)) => {
+            tracing::warn!("texts of a receipt cannot be erased: {what}");
+            Ok(None)
+        }
+        Err(fault) => Err(fault),
+    }
 }
 
 /// Stores a turn's receipts and their texts; `ids` are those of the messages that the turn adds, in their order.
@@ -437,11 +460,8 @@ pub(super) fn erase_texts_of(conn: &Connection, session: SessionId, ids: &[i64])
         let mut statement = conn.prepare_cached(WITH_TEXTS)?;
         let mut rows = statement.query(params![session.0, which])?;
         while let Some(row) = rows.next()? {
-            match codec::from_json::<Receipt>(row.get_ref(0)?, "a receipt") {
-                Ok(receipt) => texts.extend(receipt.texts_of(ids)),
-                // It must keep nobody's question from being answered, changed or erased.
-                Err(Fault::Damaged(what)) => tracing::warn!("texts of a receipt cannot be erased: {what}"),
-                Err(fault) => return Err(fault),
+            if let Some(receipt) = read(row.get_ref(0)?)? {
+                texts.extend(receipt.texts_of(ids));
             }
         }
     }
@@ -457,16 +477,28 @@ pub(super) fn erase_texts(conn: &Connection, texts: &[Digest]) -> Result<(), Fau
     Ok(())
 }
 
-/// Erases the texts of earlier thread messages that receipts of a conversation refer to, after somebody has deleted
-/// one of those messages. Which of the texts contain it cannot be determined.
-pub(super) fn erase_background(conn: &Connection, session: SessionId) -> Result<(), Fault> {
+/// Returns the texts of earlier thread messages that receipts of a conversation refer to: for each turn, as it has read
+/// them, and as policies have shortened that.
+pub(super) fn backgrounds(conn: &Connection, session: SessionId) -> Result<Vec<BTreeSet<Digest>>, Fault> {
     let mut statement = conn.prepare_cached(BACKGROUNDS)?;
-    let texts: Vec<Option<String>> = statement.query_map([session.0], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    let mut erase = conn.prepare_cached(ERASE_TEXT)?;
-    for text in texts.into_iter().flatten() {
-        erase.run([text])?;
+    let mut rows = statement.query([session.0])?;
+    let mut found: BTreeMap<(i64, Digest), BTreeSet<Digest>> = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let turn: i64 = row.get(0)?;
+        let Some(receipt) = read(row.get_ref(1)?)? else { continue };
+        let Some(background) = receipt.background.clone() else { continue };
+        let texts = found.entry((turn, background.clone())).or_default();
+        texts.insert(background);
+        receipt.reduce(texts);
     }
-    Ok(())
+    Ok(found.into_values().collect())
+}
+
+/// Erases these texts, after somebody has deleted one of those messages. Which of the texts contain it cannot be
+/// determined.
+pub(super) fn erase_background(conn: &Connection, session: SessionId) -> Result<(), Fault> {
+    let texts: Vec<Digest> = backgrounds(conn, session)?.into_iter().flatten().collect();
+    erase_texts(conn, &texts)
 }
 
 /// How the messages of a window are stored.

@@ -8,15 +8,15 @@ use std::{
 use pmk_core::{Message, SessionKey, message, replace};
 
 use super::{
-    DumpedCase, DumpedLive, DumpedMessage, Lease, SessionDump, Store, StoreError, Verbosity, archive,
+    DumpedCase, DumpedLive, DumpedMessage, Lease, SessionDump, Store, StoreError, StoredImage, Verbosity, archive,
     cases::travel,
     codec::{self, NewMessage, Shown},
     error::Fault,
-    lease, receipt, reset, sessions,
+    images, lease, receipt, reset, sessions,
     sql::{Connection, params},
     window,
 };
-use crate::ids::{GREATEST_KEPT, SessionId};
+use crate::ids::{GREATEST_KEPT, SessionId, TurnId};
 
 pub(super) const HAS_MESSAGES: &str = "SELECT 1 FROM message WHERE session_id = ?1";
 pub(super) const OPEN_SESSION: &str = "INSERT INTO session (key, created_at, active_at) VALUES (?1, ?2, ?3)";
@@ -30,6 +30,11 @@ pub(super) const OF_SESSION: &str =
 pub(super) const ADD_MESSAGE: &str =
     "INSERT INTO message (id, session_id, role, origin, blocks, tokens, chars, created_at)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+pub(super) const HAS_IMAGE: &str = "SELECT 1 FROM image m JOIN inbox i ON i.id = m.inbox_id
+     WHERE i.session_id = ?1 AND m.sha256 = ?2";
+/// Imported images belong to an entry of their own, which no message has: with its conversation they are erased.
+pub(super) const ENTER_IMAGES: &str =
+    "INSERT INTO inbox (session_id, event_id, received_at, ts) VALUES (?1, ':import:', ?2, '')";
 
 /// The result of importing a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +59,7 @@ struct Ready {
     messages: Vec<(Option<i64>, NewMessage, i64)>,
     live: Vec<DumpedLive>,
     cases: Vec<DumpedCase>,
+    images: Vec<StoredImage>,
     now_ms: i64,
 }
 
@@ -104,6 +110,7 @@ impl Ready {
             messages: dump.messages.into_iter().map(encode).collect(),
             live: dump.live,
             cases: dump.cases,
+            images: dump.images,
             now_ms,
         }
     }
@@ -213,7 +220,23 @@ fn fill(
     let messages = ids.iter().zip(&ready.messages).map(|(id, (_, message, _))| (*id, &*message.blocks)).enumerate();
     let stored = travel::Stored { session, messages: messages.collect(), now_ms: ready.now_ms };
     let cases_closed = travel::restore(conn, &ready.key, &ready.cases, &stored)?;
+    keep_images(conn, session, ready)?;
     Ok(Restored { messages: ids.len(), renumbered, cases_closed })
+}
+
+/// Stores the images that the conversation does not have yet.
+fn keep_images(conn: &Connection, session: SessionId, ready: &Ready) -> Result<(), Fault> {
+    let mut new = Vec::new();
+    for image in &ready.images {
+        if !conn.prepare_cached(HAS_IMAGE)?.exists(params![session.0, image.sha256.as_str()])? {
+            new.push(image.clone());
+        }
+    }
+    if new.is_empty() {
+        return Ok(());
+    }
+    let inbox = conn.prepare_cached(ENTER_IMAGES)?.insert(params![session.0, ready.now_ms])?;
+    images::keep(conn, TurnId(inbox), &new)
 }
 
 fn readdressed(shown: &Message, old: Option<i64>, id: i64) -> Message {

@@ -17,18 +17,18 @@ use std::{
     time::Duration,
 };
 
-use pmk_core::SessionKey;
+use pmk_core::{Place, SessionKey};
 
 use super::{
     Lease, Store, StoreError, archive, codec,
     early::{FORGET_EDITS_IN, KEEP_STOPS_IN},
     error::Fault,
-    escalation_updates::FORGET_APART_OF,
+    escalation_updates::{self, FORGET_APART_OF},
     escalations,
     intake::front_name,
     lease::LEASE_FOR,
     moment::{self, Began},
-    receipt::{self, Digest, Receipt},
+    receipt::{self, Digest},
     reset, sessions,
     sql::{Connection, Invalidation, params},
     windows::Windows,
@@ -52,19 +52,30 @@ const IDLE: &str = concat!(
      ORDER BY s.active_at, s.id"
 );
 const SESSIONS: &str = "SELECT id FROM session ORDER BY id";
-/// Those that refer to a text of what was said: see [`Receipt::said`]. The reduced forms of messages end their lists.
+/// Those that refer to a text of what was said: see [`said`](receipt::Receipt::said). The reduced forms of messages end
+/// their lists.
 pub(super) const BODIES: &str = "SELECT body FROM receipt WHERE session_id = ?1 AND turn_id BETWEEN ?2 AND ?3
      AND (body LIKE '%\"]%' OR body LIKE '%\"text\":\"%' OR body LIKE '%\"marker\":\"%' OR body LIKE '%\"marker\":[%'
           OR body LIKE '%\"recall\":\"%' OR body LIKE '%\"background\":\"%')";
-const AWAITS_CONTACT: &str = "SELECT 1 FROM escalation WHERE closed_at IS NULL AND front = ?3
-     AND CASE WHEN json_valid(marker) AND json_extract(marker, '$.askedBy') IS NOT NULL
+/// Whether a question to contacts is of a conversation. Those of pmk and of older versions have no turn of ours: their
+/// thread tells, also where nobody has written since the conversation was imported.
+macro_rules! asked_in {
+    () => {
+        "front = ?3 AND CASE WHEN json_valid(marker) AND json_extract(marker, '$.askedBy') IS NOT NULL
          THEN CAST(json_extract(marker, '$.askedBy') AS BIGINT) IN (SELECT id FROM inbox WHERE session_id = ?1)
-         ELSE (channel, thread_ts) IN (SELECT channel, coalesce(?2, CASE ts WHEN '' THEN event_id ELSE ts END)
-                                       FROM inbox WHERE session_id = ?1) END";
-/// Those that are answered or cancelled are remembered for a day.
-const FORGET_ASKED: &str = "DELETE FROM escalation WHERE closed_at IS NOT NULL AND claimed_by IS NULL
-     AND CASE WHEN json_valid(marker)
-         THEN CAST(json_extract(marker, '$.askedBy') AS BIGINT) IN (SELECT id FROM inbox WHERE session_id = ?1) END";
+         ELSE (channel = ?4 AND thread_ts = ?2)
+              OR (channel, thread_ts) IN (SELECT channel, coalesce(?2, CASE ts WHEN '' THEN event_id ELSE ts END)
+                                          FROM inbox WHERE session_id = ?1) END"
+    };
+}
+const AWAITS_CONTACT: &str = concat!("SELECT 1 FROM escalation WHERE closed_at IS NULL AND ", asked_in!());
+/// Those that are answered or cancelled are remembered for a day, unless they [are forgotten](escalation_updates::forget)
+/// before.
+const FORGET_ASKED: &str = concat!(
+    "UPDATE escalation SET closed_at = 0 WHERE closed_at > 0 AND claimed_by IS NULL AND ",
+    asked_in!(),
+    " RETURNING front, channel, thread_ts"
+);
 const IS_OF: &str = "SELECT 1 FROM inbox WHERE id = ?1 AND session_id = ?2";
 const LAST_RECEIPT: &str = "SELECT max(turn_id) FROM receipt WHERE session_id = ?1";
 pub(super) const ACTIVE_SINCE: &str = "SELECT 1 FROM session WHERE id = ?1 AND active_at >= ?2";
@@ -110,6 +121,13 @@ pub struct ErasedConversation {
     session: SessionId,
     /// The turn of its last receipt.
     last: Option<i64>,
+}
+
+impl ErasedConversation {
+    /// Whether anything was left in it but receipts. Another host may have erased the rest since it was found to be idle.
+    pub fn had_content(&self) -> bool {
+        self.messages + self.parked > 0
+    }
 }
 
 impl Store {
@@ -221,7 +239,7 @@ impl Store {
     ) -> Result<ErasedConversation, StoreError> {
         let window = move |conn: &Connection, session, key: &SessionKey| {
             refuse(conn, session, key, erasing, began.at_ms())?;
-            erase_window(conn, session)
+            erase_window(conn, session, key)
         };
         let mut erased = self.write(leased(lease, self.windows(), began, window)).await?;
         loop {
@@ -275,11 +293,8 @@ fn said_in(conn: &Connection, session: i64, turns: RangeInclusive<i64>) -> Resul
     let mut rows = statement.query(params![session, turns.start(), turns.end()])?;
     let mut texts = HashSet::new();
     while let Some(row) = rows.next()? {
-        match codec::from_json::<Receipt>(row.get_ref(0)?, "a receipt") {
-            Ok(receipt) => texts.extend(receipt.said().cloned()),
-            // A damaged receipt must not keep a conversation from being erased.
-            Err(Fault::Damaged(what)) => tracing::warn!("texts of a receipt cannot be erased: {what}"),
-            Err(fault) => return Err(fault),
+        if let Some(receipt) = receipt::read(row.get_ref(0)?)? {
+            texts.extend(receipt.said().cloned());
         }
     }
     Ok(texts)
@@ -287,6 +302,14 @@ fn said_in(conn: &Connection, session: i64, turns: RangeInclusive<i64>) -> Resul
 
 fn since(days: u32, now_ms: i64) -> i64 {
     now_ms.saturating_sub(i64::from(days) * DAY_MS)
+}
+
+/// The channel of a conversation, where its key has it.
+fn channel(key: &SessionKey) -> Option<&str> {
+    match &key.place {
+        Place::Channel(channel) => Some(channel.as_str()),
+        Place::Dm(_) => None,
+    }
 }
 
 /// Refuses to erase a conversation in which somebody waits for something, or writes again.
@@ -299,7 +322,7 @@ fn refuse(conn: &Connection, session: SessionId, key: &SessionKey, erasing: Eras
     if conn.prepare_cached(UNANSWERED)?.exists([session.0])? {
         return Err(StoreError::Unanswered(key.clone()).into());
     }
-    let asked_here = params![session.0, key.thread.as_deref(), front_name(key.front)];
+    let asked_here = params![session.0, key.thread.as_deref(), front_name(key.front), channel(key)];
     if conn.prepare_cached(AWAITS_CONTACT)?.exists(asked_here)? {
         return Err(StoreError::AwaitsContact(key.clone()).into());
     }
@@ -307,7 +330,7 @@ fn refuse(conn: &Connection, session: SessionId, key: &SessionKey, erasing: Eras
 }
 
 /// Erases what is not archived: from here on the model sees nothing of the conversation.
-fn erase_window(conn: &Connection, session: SessionId) -> Result<ErasedConversation, Fault> {
+fn erase_window(conn: &Connection, session: SessionId, key: &SessionKey) -> Result<ErasedConversation, Fault> {
     for forget in [
         reset::EMPTY_LIVE,
         reset::FORGET_DROPPED,
@@ -320,10 +343,11 @@ fn erase_window(conn: &Connection, session: SessionId) -> Result<ErasedConversat
         KEEP_STOPS_IN,
         FORGET_EDITS_IN,
         FORGET_APART_OF,
-        FORGET_ASKED,
     ] {
         conn.prepare_cached(forget)?.run([session.0])?;
     }
+    let asked_here = params![session.0, key.thread.as_deref(), front_name(key.front), channel(key)];
+    escalation_updates::forget(conn, FORGET_ASKED, asked_here)?;
     // What was said here about a question of another conversation.
     escalations::forget_remarks(conn, |said| match said.turn {
         Some(turn) => Ok(conn.prepare_cached(IS_OF)?.exists(params![turn.0, session.0])?),

@@ -55,20 +55,20 @@ pub(super) async fn admit(
             BeginOutcome::Elsewhere => return Err(TurnError::Elsewhere),
             BeginOutcome::Done => return Ok(Admission::Nothing),
             BeginOutcome::Deliver(answered) => return Ok(Admission::Deliver(answered)),
-            BeginOutcome::Ask(turn) => return of_person(services, turn).await,
+            BeginOutcome::Ask(turn) => return of_person(services, turn, batch).await,
         }
     }
 }
 
 /// Decides what the author wants and whether they are allowed to.
-async fn of_person(services: &Services, mut turn: OpenTurn) -> Result<Admission, TurnError> {
+async fn of_person(services: &Services, mut turn: OpenTurn, batch: &Batch) -> Result<Admission, TurnError> {
     // Nobody waits for it any more, or its author has taken it back.
     if store::is_handed_on(&turn.inbound) && turn.absorbs().is_none() {
         return Ok(Admission::CalledOff(turn));
     }
     // The escalation that it was about no longer waits.
     if turn.inbound.if_awaited && !hear::is_heard(&turn) && turn.called_off != Some(CalledOff::Deleted) {
-        end(services, &turn, vec![]).await?;
+        end(services, &turn, vec![], batch).await?;
         return Ok(Admission::Nothing);
     }
     // Whoever has given an answer that was handed on was allowed to.
@@ -114,7 +114,7 @@ async fn of_person(services: &Services, mut turn: OpenTurn) -> Result<Admission,
              each other, put one on the `blocklist`"
         );
         // Not even that it is refused is said: it might answer that.
-        ignore(services, turn, vec![Event::AppBounded { actor, session, of, most }.into()]).await?;
+        ignore(services, turn, vec![Event::AppBounded { actor, session, of, most }.into()], batch).await?;
         return Ok(Admission::Nothing);
     }
     Ok(match (ruling, command) {
@@ -134,7 +134,7 @@ async fn of_person(services: &Services, mut turn: OpenTurn) -> Result<Admission,
             if let (Action::Administer, Some(Command::Pmk(asked, _))) = (action, command) {
                 command::log_refusal(services, &turn, &asked, reason.name()).await;
             }
-            ignore(services, turn, vec![]).await?;
+            ignore(services, turn, vec![], batch).await?;
             Admission::Nothing
         }
     })
@@ -142,18 +142,21 @@ async fn of_person(services: &Services, mut turn: OpenTurn) -> Result<Admission,
 
 /// Finishes the turn without an answer. A script that drives the console is told why; in Slack there
 /// is no reply.
-async fn ignore(services: &Services, turn: OpenTurn, events: Vec<TaggedEvent>) -> Result<(), TurnError> {
+async fn ignore(services: &Services, turn: OpenTurn, events: Vec<TaggedEvent>, batch: &Batch) -> Result<(), TurnError> {
     if services.front.tells_programs() {
         let speech = MessageBody { text: services.messages.blocked(), pings: vec![] };
         services.front.deliver(Delivery::notice(&turn.inbound.event_id, &turn.inbound.reply_to, &speech)).await?;
     }
-    end(services, &turn, events).await
+    end(services, &turn, events, batch).await
 }
 
-/// Finishes a turn that gets no answer, and removes what an earlier attempt has shown of one.
-async fn end(services: &Services, turn: &OpenTurn, events: Vec<TaggedEvent>) -> Result<(), TurnError> {
+/// Finishes a turn that gets no answer, notes what earlier attempts have cost, and removes what they have shown of one.
+async fn end(services: &Services, turn: &OpenTurn, events: Vec<TaggedEvent>, batch: &Batch) -> Result<(), TurnError> {
     placeholder::take_away(&*services.front, turn).await?;
-    services.store.finish(turn.turn, vec![], events, services.now_ms()).await?;
+    let mut all = batch.take_lasting_events();
+    all.extend(events);
+    let finished = services.store.finish(turn.turn, vec![], all.clone(), services.now_ms()).await;
+    finished.inspect_err(|_| batch.put_back_events(all))?;
     services.front.over(&turn.inbound.event_id).await;
     if turn.resumed {
         services.front.resumed(&turn.inbound).await;

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use pmk_core::{CapVerdict, Entry, Message, Origin, Role, cap, tokens};
 use pmk_policy::IncomingInput;
 
-use super::{TurnError, live::LivePorts, records::note_capped};
+use super::{TurnError, live::LivePorts};
 use crate::{
     chat::Attachments,
     config::Config,
@@ -99,15 +99,24 @@ pub(super) fn cost(config: &Config, attached: &Attachments, limit: u64) -> u64 {
     pieces(attached, config.language).iter().map(cost).sum::<u64>().min(limit / SHARE_OF_LIMIT)
 }
 
-/// Archives what came with a message, and the message after it. Returns the window entry of the attachments and the
-/// archive id of the message; `None` if nothing came with it.
+/// What came with a message, and the message, once they are archived.
+pub(super) struct Archived {
+    /// The window entry of the attachments.
+    pub shown: Entry,
+    /// The archive id of the message.
+    pub message: i64,
+    /// The sizes, in characters, of the attachments that were capped, before and after.
+    pub capped: Vec<(usize, usize)>,
+}
+
+/// Archives what came with a message, and the message after it; `None` if nothing came with it.
 pub(super) async fn archive(
     ports: &LivePorts<'_>,
     turn: &OpenTurn,
     attached: &Attachments,
     message: &Message,
     Room { limit, taken }: Room,
-) -> Result<Option<(Entry, i64)>, TurnError> {
+) -> Result<Option<Archived>, TurnError> {
     let language = ports.services.config.language;
     let mut pieces = pieces(attached, language);
     if pieces.is_empty() {
@@ -145,8 +154,7 @@ pub(super) async fn archive(
     if is_reduced || !sizes.is_empty() {
         entry = entry.standing(of_pieces(&pieces));
     }
-    note_capped(&ports.journal, &turn.inbound.user, Origin::Attachment, &sizes);
-    Ok(Some((entry, of_message)))
+    Ok(Some(Archived { shown: entry, message: of_message, capped: sizes }))
 }
 
 /// Returns the verdict under which a text of this token cost is shortened to about the room that is

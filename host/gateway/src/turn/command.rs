@@ -12,6 +12,7 @@ use super::{
 use crate::{
     access::authorization::{Action, Reason},
     chat::MessageBody,
+    dispatch::Batch,
     escalation::Marker,
     ledger::{Event, TaggedEvent},
     operator::command::ParsedCommand,
@@ -62,21 +63,31 @@ impl Command {
     }
 }
 
-/// Carries out the command and confirms it. The model does not see it.
-pub(super) async fn carry_out(services: &Services, turn: OpenTurn, command: Command) -> Result<Answered, TurnError> {
-    let (name, parts, escalation) = match command {
+/// Carries out the command and confirms it. The model does not see it. What earlier attempts have cost, which took the
+/// message for a question, is noted with it.
+pub(super) async fn carry_out(
+    services: &Services,
+    turn: OpenTurn,
+    command: Command,
+    batch: &Batch,
+) -> Result<Answered, TurnError> {
+    let (name, parts, escalation, event) = match command {
         Command::Pmk(asked, refused) => {
-            let answer = pmk::carry_out(services, &turn, asked, refused).await?;
+            let (answer, event) = pmk::carry_out(services, &turn, asked, refused).await?;
             let reply = MessageBody { text: answer, pings: vec![] };
-            ("pmk", parts::of_reply(&*services.front, &services.messages, &turn.inbound.key, reply), None)
+            ("pmk", parts::of_reply(&*services.front, &services.messages, &turn.inbound.key, reply), None, event)
         }
         Command::Verbose(verbosity) => {
             services.store.set_verbosity(turn.session, verbosity).await?;
-            ("verbose", vec![Outgoing::reply(services.messages.verbose(verbosity))], None)
+            ("verbose", vec![Outgoing::reply(services.messages.verbose(verbosity))], None, None)
         }
         Command::Confirmed(marker) => {
             let (parts, escalation) = escalate(services, &turn, *marker).await?;
-            ("escalate", parts, escalation)
+            let asked = match &escalation {
+                Some(EscalationUpdate::Asked(_, marker)) => Some(Event::escalated(marker.clone())),
+                _ => None,
+            };
+            ("escalate", parts, escalation, asked)
         }
     };
     let placeholder = match (name, &escalation) {
@@ -86,12 +97,10 @@ pub(super) async fn carry_out(services: &Services, turn: OpenTurn, command: Comm
         ("escalate", _) => Some(turn.inbound.ts.clone()),
         _ => turn.placeholder.clone(),
     };
-    let asked = match &escalation {
-        Some(EscalationUpdate::Asked(_, marker)) => Some(Event::escalated(marker.clone())),
-        _ => None,
-    };
-    let events = asked.into_iter().map(TaggedEvent::from).collect();
-    conclude(services, turn, Conclusion { command: name, parts, escalation, placeholder, events }).await
+    let mut events = batch.take_lasting_events();
+    events.extend(event.map(TaggedEvent::from));
+    let conclusion = Conclusion { command: name, parts, escalation, placeholder, events: events.clone() };
+    conclude(services, turn, conclusion).await.inspect_err(|_| batch.put_back_events(events))
 }
 
 /// Puts a confirmed question to the contacts that may be asked now. Returns the messages to send, and the

@@ -248,6 +248,7 @@ fn processed(
         actor: inbound.user.clone(),
         session: inbound.key.to_string(),
         audience: question.map(|question| question.audience.to_string()).unwrap_or_default(),
+        command: report.command().map(str::to_owned),
         channel_id: inbound.reply_to.channel.clone(),
         thread_ts: inbound.reply_to.thread_ts.clone(),
         reply_ts,

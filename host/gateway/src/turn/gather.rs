@@ -15,7 +15,7 @@ use super::{
     live::LivePorts,
     placeholder::Placeholder,
     receipt::ReceiptRecorder,
-    records::capped,
+    records::{capped, note_capped},
     work::{Tally, Work},
 };
 use crate::{
@@ -100,9 +100,10 @@ pub(super) async fn gather<'a>(
     }
     let new_message = Arc::clone(&window.new_message().message);
     let room = attach::Room { limit: budget.limit, taken };
-    if let Some((shown, id)) = attach::archive(&ports, turn, &attached, &new_message, room).await? {
-        window = window.with_attached(shown);
-        window.new_message_archived(id);
+    if let Some(archived) = attach::archive(&ports, turn, &attached, &new_message, room).await? {
+        note_capped(&ports.journal, &turn.inbound.user, Origin::Attachment, &archived.capped);
+        window = window.with_attached(archived.shown);
+        window.new_message_archived(archived.message);
     }
     // A provider requires tool definitions if the history contains tool calls.
     let with_tools = services.preambles.uses_tools() || window.has_tools();
@@ -132,6 +133,7 @@ pub(super) async fn gather<'a>(
         case,
         atoms,
         placeholder: Arc::clone(placed),
+        verbosity: turn.verbosity,
         progress: None,
     })
 }

@@ -24,7 +24,7 @@ use crate::{
     ledger::{Event, TaggedEvent, Tags},
     messages::Messages,
     services::Services,
-    store::{self, Answered, Concern, EscalationUpdate, OpenTurn, Outgoing, Proposal, Purpose, StoreError},
+    store::{self, Answered, Concern, EscalationUpdate, OpenTurn, Outgoing, Proposal, Purpose},
 };
 
 /// Room in tokens for a classification and an extraction.
@@ -64,6 +64,9 @@ pub(super) async fn into_talk(front: &dyn Front, mut turn: OpenTurn) -> OpenTurn
 
 /// Classifies a message and acts on the result. If people change it meanwhile, it is classified again.
 pub(super) async fn hear(services: &Services, mut turn: OpenTurn, batch: &Batch) -> Result<Heard, TurnError> {
+    if store::is_addition(&turn.inbound) {
+        return addition(services, turn).await.map(Heard::Done);
+    }
     if store::is_handed_on(&turn.inbound) {
         return Ok(Heard::Answer(turn, None));
     }
@@ -107,15 +110,27 @@ async fn read(
     }
     let journal = Journal::new(Tags::default());
     let classified = async { Ok(classify(services, &journal, turn, marker, &told.text).await) };
-    let reading = unless(&batch.interrupted(), pin!(classified)).await?;
+    let classified = unless(&batch.interrupted(), pin!(classified)).await;
+    // A reading that was given up, or that cannot be stored, has cost something all the same.
+    let reading = classified.inspect_err(|_| batch.put_back_events(journal.take()))?;
     let mut events = batch.take_lasting_events();
     events.extend(journal.take());
-    match services.store.read_as(turn, &reading, events.clone(), services.now_ms()).await {
-        Err(StoreError::Changed) => {
-            batch.put_back_events(events);
-            Err(StoreError::Changed.into())
-        }
-        kept => Ok(kept.map(|()| reading)?),
+    let kept = services.store.read_as(turn, &reading, events.clone(), services.now_ms()).await;
+    kept.inspect_err(|_| batch.put_back_events(events))?;
+    Ok(reading)
+}
+
+/// A call to the model that reads a message. Its cost is noted when it ends, even if people have called it off.
+struct Call<'a> {
+    services: &'a Services,
+    journal: &'a Journal,
+    actor: &'a str,
+    meter: Meter,
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        note_usage(&*self.services.model, self.journal, self.actor, self.meter.total());
     }
 }
 
@@ -174,9 +189,9 @@ async fn ask(
         max_answer_tokens: READING_TOKENS.min(most),
         ..Request::default()
     };
-    let meter = Meter::default();
-    let outcome = tokio::time::timeout(extract::TIMEOUT, services.model.ask(&request, &meter)).await;
-    note_usage(&*services.model, journal, &turn.inbound.user, meter.total());
+    let call = Call { services, journal, actor: &turn.inbound.user, meter: Meter::default() };
+    let outcome = tokio::time::timeout(extract::TIMEOUT, services.model.ask(&request, &call.meter)).await;
+    drop(call);
     let answer = outcome
         .map_err(|_| format!("no verdict within {} s", extract::TIMEOUT.as_secs()))?
         .map_err(|error| error.to_string())?;
@@ -228,17 +243,33 @@ async fn answered(
     conclude(services, turn, conclusion).await.map(Heard::Done)
 }
 
-/// Passes on what a contact adds to their answer. The stored answer stays as it is.
+/// Hands on what a contact adds to their answer: the asker may not have that yet, and gets both in order. The stored
+/// answer stays as it is.
 async fn added(services: &Services, turn: OpenTurn, marker: Marker, told: Told) -> Result<Answered, TurnError> {
     let asker = marker.asker_user_id.as_ref().filter(|asker| services.people.may_hear(asker));
-    let (Some(apart), Some(asker)) = (&marker.apart, asker) else { return answered_already(services, turn).await };
-    let inbound = &turn.inbound;
-    let speech = services.messages.answer_added_to(asker, &inbound.user, &marker.question, &told.text);
-    let (to, thread_ts) = (Some(asker.clone()), apart.reply_to.thread_ts.clone());
-    let adding = Outgoing { speech, thread_ts, to, purpose: Purpose::PassedOn, ..Outgoing::default() };
-    let mut parts = vec![Outgoing::reply(services.messages.addition_passed_on())];
-    parts.extend(parts::of_question(&*services.front, &services.messages, &inbound.key, &adding));
+    let Some(asker) = asker else { return answered_already(services, turn).await };
+    let said = services.messages.answer_added_to(asker, &turn.inbound.user, &marker.question, &told.text);
+    let Some(addition) = store::addition(turn.turn, &turn.inbound, &marker, said.text) else {
+        return answered_already(services, turn).await;
+    };
+    let hand_on = Purpose::HandOn { answer: Box::new(addition) };
+    let hand_on = Outgoing { purpose: hand_on, ..Outgoing::default() };
+    let mut parts = vec![hand_on, Outgoing::reply(services.messages.addition_passed_on())];
     parts.extend(left_out(&services.messages, &marker, std::slice::from_ref(asker), &told));
+    conclude(services, turn, Conclusion::of("added", parts)).await
+}
+
+/// Passes on, in the asker's conversation, what a contact has added to their answer, unless they had deleted it before it
+/// came here.
+async fn addition(services: &Services, turn: OpenTurn) -> Result<Answered, TurnError> {
+    let OpenTurn { inbound, .. } = &turn;
+    if inbound.text.is_empty() {
+        return conclude(services, turn, Conclusion::of("added", vec![])).await;
+    }
+    let asker = turn.absorbs().and_then(|marker| marker.asker_user_id.clone());
+    let pings = asker.into_iter().chain([inbound.user.clone()]).collect();
+    let speech = MessageBody { text: inbound.text.clone(), pings };
+    let parts = relayed(&*services.front, &services.messages, &turn, speech);
     conclude(services, turn, Conclusion::of("added", parts)).await
 }
 
@@ -268,20 +299,29 @@ async fn asked_back(services: &Services, turn: OpenTurn, marker: Marker, told: T
             parts.push(mark(PASSED_BACK, services.messages.passed_back()));
             parts.extend(left_out(&services.messages, &marker, &[asker.to_owned()], &told));
         }
-        _ => parts.extend(relayed(&*services.front, &services.messages, &turn, speech)),
+        (Some(_), None) => return answered_already(services, turn).await,
+        (None, _) => parts.extend(relayed(&*services.front, &services.messages, &turn, speech)),
     }
-    let escalation = said(&turn, marker, told);
+    let escalation = said(&turn, marker, told, None);
     conclude(services, turn, Conclusion { escalation, ..Conclusion::of("question", parts) }).await
 }
 
-/// Passes what the asker says to the contact who asked back, or else to all contacts.
+/// Passes what the asker says to the contact whose question back they reply to, or else to all contacts.
 async fn replied(services: &Services, turn: OpenTurn, marker: Marker, told: Told) -> Result<Answered, TurnError> {
     let inbound = &turn.inbound;
-    let readers: Vec<String> = match marker.asked_back_by() {
-        Some(contact) => vec![contact.to_owned()],
-        None => marker.mentioned_user_ids.clone(),
+    let to = match turn.concern.as_deref() {
+        Some(Concern::Asker(_, Some(contact))) => Some(contact.clone()),
+        _ => marker.reader_of(&inbound.text).map(str::to_owned),
     };
+    // What was asked back by somebody who can no longer be reached, the others may know as well.
+    let to = to.filter(|contact| services.people.may_hear(contact));
+    let readers = to.as_ref().map_or_else(|| marker.mentioned_user_ids.clone(), |contact| vec![contact.clone()]);
     let readers: Vec<String> = readers.into_iter().filter(|reader| services.people.may_hear(reader)).collect();
+    if marker.apart.is_some() && readers.is_empty() {
+        let parts = vec![Outgoing::reply(services.messages.nobody_reached())];
+        let escalation = said(&turn, marker, told, to);
+        return conclude(services, turn, Conclusion { escalation, ..Conclusion::of("reply", parts) }).await;
+    }
     let text = relayed_text(&turn, &marker, &told);
     let speech = services.messages.asker_replied(&readers, &inbound.user, text, marker.apart.is_none());
     let parts = if marker.apart.is_some() {
@@ -293,7 +333,7 @@ async fn replied(services: &Services, turn: OpenTurn, marker: Marker, told: Told
     } else {
         relayed(&*services.front, &services.messages, &turn, speech)
     };
-    let escalation = said(&turn, marker, told);
+    let escalation = said(&turn, marker, told, to);
     conclude(services, turn, Conclusion { escalation, ..Conclusion::of("reply", parts) }).await
 }
 
@@ -319,9 +359,9 @@ async fn withdrawn(services: &Services, turn: OpenTurn, marker: Marker) -> Resul
 }
 
 /// Stores the remark with the question, which still waits.
-fn said(turn: &OpenTurn, marker: Marker, told: Told) -> Option<EscalationUpdate> {
+fn said(turn: &OpenTurn, marker: Marker, told: Told, to: Option<String>) -> Option<EscalationUpdate> {
     let OpenTurn { turn, inbound, .. } = turn;
-    let said = EscalationRemark { user_id: inbound.user.clone(), text: told.text, turn: Some(*turn) };
+    let said = EscalationRemark { user_id: inbound.user.clone(), text: told.text, turn: Some(*turn), to };
     Some(EscalationUpdate::Said(inbound.key.front, marker, said))
 }
 

@@ -1,7 +1,8 @@
 //! The ledger events of one turn. Each event names the policies that decided for the turn. The events are stored
-//! together with the turn's other writes. When an attempt is given up, its events are dropped, because the next attempt
-//! notes them again; only those about its cost and about prompts that were too long are kept. If there is no next
-//! attempt, because people have called the turn off, all of them are stored with its end.
+//! together with the turn's other writes. When an attempt is given up, its events about the answer are dropped, because
+//! the next attempt notes its own; those that [stay true](crate::exchange::GivenUp), about its cost, prompts that were
+//! too long, policies and `mra`, are kept. If there is no next attempt, because people have called the turn off, all of
+//! them are stored with its end.
 
 use std::sync::{
     Mutex, PoisonError,

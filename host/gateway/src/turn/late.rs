@@ -13,25 +13,29 @@ use crate::{
 const LATE_AFTER: Duration = Duration::from_secs(5 * 60);
 
 /// Returns the notice that precedes the answer to these messages; empty if it is in time. A contact's late answer is
-/// not our delay, and a question that is asked again is not late either. What its author has said is no answer has waited
-/// for their word.
+/// not our delay.
 pub(super) fn notice(services: &Services, turn: &OpenTurn, merged: &[OpenTurn]) -> String {
-    if turn.absorbs().is_some() || store::is_again(&turn.inbound) {
+    if turn.absorbs().is_some() {
         return String::new();
     }
     let (ahead, now_ms) = (services.front.clock_ahead().unwrap_or_default(), services.now_ms());
-    let asked = |turn: &OpenTurn| {
-        let OpenTurn { inbound, received_at_ms, .. } = turn;
+    let asked_ms = waiting_since(merged.iter().chain([turn]), ahead, now_ms);
+    match asked_ms.and_then(|asked_ms| minutes_late(asked_ms, now_ms)) {
+        Some(minutes) => services.messages.late(minutes),
+        None => String::new(),
+    }
+}
+
+/// Returns when the first of these messages was written. One that is asked again is not late, however old it is; what
+/// its author has said is no answer has waited for their word.
+fn waiting_since<'a>(turns: impl Iterator<Item = &'a OpenTurn>, ahead: SignedDuration, now_ms: i64) -> Option<i64> {
+    let asked = |OpenTurn { inbound, received_at_ms, .. }: &OpenTurn| {
         if store::is_own(inbound) {
             return *received_at_ms;
         }
         asked_at_ms(inbound.asked_at.as_deref().unwrap_or(&inbound.ts), ahead, now_ms).unwrap_or(*received_at_ms)
     };
-    let oldest = merged.iter().chain([turn]).map(asked).min();
-    match oldest.and_then(|asked| minutes_late(asked, now_ms)) {
-        Some(minutes) => services.messages.late(minutes),
-        None => String::new(),
-    }
+    turns.filter(|turn| !store::is_again(&turn.inbound)).map(asked).min()
 }
 
 /// Returns when a message was written, by this machine's clock, from Slack's time of that; `None` if that is not a
@@ -76,6 +80,24 @@ mod tests {
         for text in ["", "Ev1", "x.1", "99999999999999999999.0", "1999999999.000100"] {
             assert_eq!(asked_at_ms(text, none, NOW), None, "{text}");
         }
+    }
+
+    /// Regression: an answer to both was said to be hours late.
+    #[test]
+    fn a_question_that_is_asked_again_was_late_where_it_is_answered_with_another() {
+        let written = |event_id: &str, ago_s: i64| {
+            let mut turn = OpenTurn::asked("slack:dm:U1", "U1", event_id);
+            turn.inbound.ts = format!("{}.000100", NOW / 1_000 - ago_s);
+            turn
+        };
+        let (again, earlier) = (written(":again:repeat", 7_200), written("Ev1", 600));
+        let since = |turns: &[&OpenTurn]| {
+            let since = waiting_since(turns.iter().copied(), SignedDuration::ZERO, NOW);
+            since.and_then(|asked_ms| minutes_late(asked_ms, NOW))
+        };
+        assert_eq!(since(&[&again]), None);
+        assert_eq!(since(&[&again, &written("Ev2", 0)]), None);
+        assert_eq!(since(&[&earlier, &again]), Some(10), "the other one has waited");
     }
 
     /// When another host had received the question decided about it, by a clock an hour apart.

@@ -154,6 +154,7 @@ impl Ports for LivePorts<'_> {
         if is_first {
             self.services.experiment.shadow(|| Acted {
                 session: self.key.clone(),
+                asker: self.asker.to_owned(),
                 tags: self.journal.tags().clone(),
                 transcript: Arc::clone(transcript),
                 input,

@@ -112,12 +112,13 @@ pub(super) async fn record(
     let outcome = TurnOutcome { reasked: reask.is_some(), asked_by: work.asked_by().map(str::to_owned), ..outcome };
     events.extend(work.ports.journal.take());
     let placeholder = work.placeholder.get().and_then(Placeholder::known);
+    let (calibration, samples) = learnt_of_the_model(&services.calibrator, &*services.model, &work).unzip();
     let recorded = Recorded {
         messages: work.exchange.window.of_this_turn().cloned().collect(),
         usage,
         also: work.others().map(|other| (other.turn, other.inbound.user.clone())).collect(),
         atoms: if keep_live { work.atoms.clone() } else { vec![] },
-        calibration: learnt_of_the_model(&services.calibrator, &*services.model, &work),
+        calibration,
         sizes: (work.exchange.sizes != work.turn.sizes).then(|| work.exchange.sizes.clone()),
         escalation,
         case: tracking.in_case(&work),
@@ -130,6 +131,7 @@ pub(super) async fn record(
         ..Recorded::of(report, parts, work.exchange.window.revision())
     };
     let answered = store_answer(services, work.turn, recorded, placeholder).await?;
+    samples.into_iter().for_each(|samples| services.calibrator.known().note_stored(samples));
     // Other turns may add to the case now.
     drop(tracking);
     services.experiment.judge(work.turn.turn, work.turn.session, outcome);
@@ -159,12 +161,15 @@ fn words(messages: &Messages, cut: Cut) -> String {
     }
 }
 
-/// Returns what is known of the model now, if this turn has called it.
-fn learnt_of_the_model(calibrator: &Calibrator, model: &dyn Model, work: &Work<'_>) -> Option<ModelCalibration> {
+/// Returns what is known of the model now, and from how many samples, if this turn has called it.
+fn learnt_of_the_model(calibrator: &Calibrator, model: &dyn Model, work: &Work<'_>) -> Option<(ModelCalibration, u64)> {
+    if work.exchange.tally.calls == 0 {
+        return None;
+    }
     let (provider, model) = (model.provider().to_owned(), model.name().to_owned());
-    let calibration = calibrator.known();
-    let (fit, bounds) = (calibration.fit(), *calibration.bounds());
-    (work.exchange.tally.calls > 0).then_some(ModelCalibration { provider, model, fit, bounds })
+    let known = calibrator.known();
+    let (fit, bounds) = (known.fit(), *known.bounds());
+    Some((ModelCalibration { provider, model, fit, bounds }, known.samples()))
 }
 
 /// Returns the event of a reply that takes several messages.

@@ -20,15 +20,8 @@ pub(super) fn note_records(services: &Services, journal: &Journal, actor: &str, 
 fn note(services: &Services, journal: &Journal, actor: &str, record: &Record) {
     let asked = PolicyAsked::of(record);
     record.pass_on_log();
-    if !record.texts_read.is_empty() || !record.archive.is_none() {
-        journal.note(Event::PolicyRead {
-            actor: actor.to_owned(),
-            asked: asked.clone(),
-            texts: record.texts_read.len(),
-            chars: record.texts_read.chars(),
-            archive_searches: record.archive.searches,
-            archived_texts: record.archive.texts_read,
-        });
+    if let Some(read) = Event::policy_read(actor, record, None) {
+        journal.note(read);
     }
     // What a policy says at its end may quote a conversation: the log has it, the ledger and the admins do not.
     let bare_reason = record.outcome.bare_reason().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Messages that arrive while the model waits for a tool: under `steer`, they are shown to it before it continues.
 
-use pmk_core::{Entry, Guard, Message, tokens};
+use pmk_core::{Entry, Guard, Message, Origin, tokens};
 
 use super::{
     TurnError,
@@ -8,7 +8,8 @@ use super::{
     attach,
     batching::said,
     called_off, command, deliver, hear,
-    work::Work,
+    records::note_capped,
+    work::{Steered, Work},
 };
 use crate::{
     config::QueueMode,
@@ -16,7 +17,7 @@ use crate::{
     exchange::GivenUp,
     ids::InboxId,
     services::Services,
-    store::{Hold, OpenTurn},
+    store::{Hold, OpenTurn, Verbosity},
 };
 
 /// Under `steer`, adds the messages written since the turn began to the window. What is written while a contact's answer
@@ -54,10 +55,13 @@ pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batc
             return Ok(());
         }
         let room = attach::Room { limit, taken: 0 };
+        let (mut entries, mut capped) = (vec![], vec![]);
         let id = match attach::archive(&work.ports, &turn, &attached, &message, room).await? {
-            Some((shown, id)) => {
-                work.exchange.window.push(shown);
-                id
+            Some(archived) => {
+                entries.push(archived.shown.id);
+                work.exchange.window.push(archived.shown);
+                capped = archived.capped;
+                archived.message
             }
             None => {
                 let messages = std::slice::from_ref(&message);
@@ -65,12 +69,34 @@ pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batc
                 ids.first().copied().unwrap_or(0)
             }
         };
+        entries.push(id);
         work.exchange.window.push(Entry::new(id, message));
-        // Attachments that could not be read are named before the one answer.
-        work.tally.prefix.push_str(&attach::not_read(&services.messages, &services.config, &attached));
-        work.steered.push(turn);
+        let not_read = attach::not_read(&services.messages, &services.config, &attached);
+        work.steered.push(Steered { turn, entries, not_read, capped });
     }
     Ok(())
+}
+
+/// Leaves to turns of their own the messages that the latest request did not have as they were written, or without what
+/// came with them: there was no room for them beside what the turn has produced since, or below what the model has
+/// refused.
+pub(super) fn hand_back(work: &mut Work<'_>, batch: &Batch) {
+    let window = &mut work.exchange.window;
+    let is_whole = |Steered { entries, .. }: &Steered| {
+        entries.iter().all(|&id| window.has(id)) && entries.last().is_some_and(|&id| window.has_whole(id))
+    };
+    let (whole, others): (Vec<_>, Vec<_>) = std::mem::take(&mut work.steered).into_iter().partition(is_whole);
+    for Steered { turn, not_read, capped, .. } in &whole {
+        // Attachments that could not be read are named before the one answer.
+        work.tally.prefix.push_str(not_read);
+        note_capped(&work.ports.journal, &turn.inbound.user, Origin::Attachment, capped);
+    }
+    work.steered = whole;
+    for Steered { turn, entries, .. } in others {
+        tracing::info!(session = work.exchange.key, "a message that the request had no room for is answered by itself");
+        window.take_out(&entries);
+        batch.put_back(InboxId(turn.turn.0));
+    }
 }
 
 /// What becomes of a message that was taken along.
@@ -84,7 +110,7 @@ enum Taken {
 }
 
 /// Decides on a message that was taken along, and ends those that the model does not see.
-async fn decide(services: &Services, work: &Work<'_>, inbox: InboxId, batch: &Batch) -> Result<Taken, TurnError> {
+async fn decide(services: &Services, work: &mut Work<'_>, inbox: InboxId, batch: &Batch) -> Result<Taken, TurnError> {
     match admit::admit(services, batch, inbox, Hold::Along).await? {
         Admission::Ask(turn) if hear::is_heard(&turn) => return Ok(Taken::Later),
         Admission::Ask(turn) => return Ok(Taken::With(Box::new(turn))),
@@ -93,7 +119,14 @@ async fn decide(services: &Services, work: &Work<'_>, inbox: InboxId, batch: &Ba
             return Ok(Taken::Later);
         }
         Admission::Command(turn, command) => {
-            let answered = command::carry_out(services, turn, command).await?;
+            let verbosity = match command {
+                command::Command::Verbose(verbosity) => Some(verbosity),
+                _ => None,
+            };
+            let answered = command::carry_out(services, turn, command, batch).await?;
+            if let Some(verbosity) = verbosity {
+                show_as(work, verbosity).await;
+            }
             deliver::deliver(services, answered, batch).await?;
         }
         Admission::Deliver(answered) => deliver::deliver(services, answered, batch).await?,
@@ -103,4 +136,14 @@ async fn decide(services: &Services, work: &Work<'_>, inbox: InboxId, batch: &Ba
         Admission::Nothing => {}
     }
     Ok(Taken::Done)
+}
+
+/// From now on, people see this much of the tool calls of the turn under way, too.
+async fn show_as(work: &mut Work<'_>, verbosity: Verbosity) {
+    work.verbosity = verbosity;
+    if verbosity == Verbosity::Off
+        && let Some(progress) = work.progress.take()
+    {
+        progress.finish().await;
+    }
 }

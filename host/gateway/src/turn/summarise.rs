@@ -7,7 +7,7 @@ use pmk_models::{Answer, ErrorClass, ModelError, Request, Stop, Usage};
 use crate::{
     exchange::{
         Ports, SummaryInput, call,
-        material::{PIECE_SHARE, head, question, system},
+        material::{PIECE_SHARE, length, question, system, together},
     },
     ids::SessionId,
 };
@@ -18,18 +18,36 @@ pub(super) async fn summarise(
     SummaryInput { session, material, limit, language, .. }: SummaryInput<'_>,
     spent: &mut Usage,
 ) -> Result<String, ModelError> {
-    let mut parts = Vec::with_capacity(material.pieces.len());
     // A single summary is not made shorter; its end, where the newest is, would be cut off.
-    let most = if material.pieces.len() > 1 { material.most } else { material.allowed() };
-    for piece in &material.pieces {
-        parts.push(ask(ports, session, (piece, language), most, spent).await?);
+    if let [piece] = &material.pieces[..] {
+        return ask(ports, session, (piece, language), material.allowed(), spent).await?.whole();
     }
-    let mut summary = parts.join("\n\n");
-    if u64::from(tokens::estimate(&summary)) > material.allowed() && material.pieces.len() > 1 {
-        let again = head(&summary, limit / PIECE_SHARE);
-        summary = ask(ports, session, (&again, language), material.allowed(), spent).await?;
+    let mut parts = Vec::with_capacity(material.pieces.len());
+    for piece in &material.pieces {
+        // One that is cut off lacks something of its piece; without it, all of every piece would be missing.
+        parts.push(ask(ports, session, (piece, language), material.most, spent).await?.text);
+    }
+    let summary = together(&parts, limit / PIECE_SHARE);
+    if u64::from(tokens::estimate(&summary)) > material.allowed() {
+        return ask(ports, session, (&summary, language), material.allowed(), spent).await?.whole();
     }
     Ok(summary)
+}
+
+/// A summary by the model.
+struct Written {
+    text: String,
+    is_cut_off: bool,
+}
+
+impl Written {
+    /// Returns the summary of everything; one that was cut off is none, because the newest would be missing.
+    fn whole(self) -> Result<String, ModelError> {
+        match self.is_cut_off {
+            true => Err(ModelError::new(ErrorClass::Other, "the summary was cut off")),
+            false => Ok(self.text),
+        }
+    }
 }
 
 async fn ask(
@@ -38,11 +56,11 @@ async fn ask(
     (material, language): (&str, Language),
     most: u64,
     spent: &mut Usage,
-) -> Result<String, ModelError> {
-    let (system, question) = (system(language), question(material));
-    let size = u64::from(tokens::estimate(system)) + u64::from(tokens::message(&question));
+) -> Result<Written, ModelError> {
+    let (system, question) = (format!("{}{}", system(language), length(most, language)), question(material));
+    let size = u64::from(tokens::estimate(&system)) + u64::from(tokens::message(&question));
     let request = Request {
-        system: system.to_owned(),
+        system,
         messages: message::shared([question]),
         max_answer_tokens: u32::try_from(most).unwrap_or(u32::MAX).max(1),
         ..Request::default()
@@ -54,7 +72,8 @@ async fn ask(
     if text.trim().is_empty() || answer.stop == Stop::ToolUse {
         return Err(ModelError::new(ErrorClass::Other, "the summary is empty"));
     }
-    Ok(text.trim().to_owned())
+    let is_cut_off = matches!(answer.stop, Stop::MaxTokens | Stop::WindowFull);
+    Ok(Written { text: text.trim().to_owned(), is_cut_off })
 }
 
 /// Such a request calibrates the token estimate as any other does.

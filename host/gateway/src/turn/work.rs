@@ -8,7 +8,7 @@ use crate::{
     chat::Attachments,
     exchange::Exchange,
     front::progress::Progress,
-    store::{EscalationUpdate, OpenTurn, Outgoing},
+    store::{EscalationUpdate, OpenTurn, Outgoing, Verbosity},
 };
 
 /// A running turn.
@@ -20,7 +20,7 @@ pub(super) struct Work<'a> {
     /// Turns whose messages are merged into its own, all older.
     pub merged: Vec<OpenTurn>,
     /// Turns whose messages came while it was being answered, and follow its own.
-    pub steered: Vec<OpenTurn>,
+    pub steered: Vec<Steered>,
     /// What came with its message and with those merged into it, as far as it was read.
     pub attached: Attachments,
     /// The case that the turn belongs to, as it was when the turn began.
@@ -29,15 +29,33 @@ pub(super) struct Work<'a> {
     pub atoms: Vec<String>,
     /// The message that the answer will replace, once it is known.
     pub placeholder: Arc<OnceLock<Placeholder>>,
+    /// What people see of tool calls; they may change that while the turn runs.
+    pub verbosity: Verbosity,
     /// Shows the progress of the turn on the placeholder, once there is something to show.
     pub progress: Option<Progress>,
     pub tally: Tally,
 }
 
+/// A turn whose message came while another was being answered.
+pub(super) struct Steered {
+    pub turn: OpenTurn,
+    /// Archive ids of what came with its message, if anything did, and of the message.
+    pub entries: Vec<i64>,
+    /// Names the files that came with it and could not be read.
+    pub not_read: String,
+    /// The sizes, in characters, of those that were capped, before and after.
+    pub capped: Vec<(usize, usize)>,
+}
+
 impl Work<'_> {
+    /// Returns the turns whose messages came while it was being answered.
+    pub fn steered(&self) -> impl Iterator<Item = &OpenTurn> {
+        self.steered.iter().map(|steered| &steered.turn)
+    }
+
     /// Returns the turns that are answered together with it.
     pub fn others(&self) -> impl Iterator<Item = &OpenTurn> {
-        self.merged.iter().chain(&self.steered)
+        self.merged.iter().chain(self.steered())
     }
 
     /// Returns the author of its message and of those merged into it, if that was one person; `None` for an answer that

@@ -1,5 +1,7 @@
 //! `budget` and `plan`: the available tokens, and the edits to make.
 
+use std::time::Instant;
+
 use pmk_core::{Block, Marker, Plan, recall, replace::Reduction};
 use wasmtime::component::Resource;
 
@@ -117,10 +119,12 @@ impl HostPlan for State {
     }
 
     fn recall(&mut self, _: PlanHandle, number: u32, max_chars: u32) -> wasmtime::Result<()> {
+        let begun = Instant::now();
         match &mut self.task {
             Task::Prune { transcript, plan, .. } => self.lookup.recall(transcript, plan, number, max_chars),
             _ => return Err(no_such("plan")),
         }
+        self.meter.note_query(begun.elapsed());
         let work = prices::of_archive(self.lookup.take_work());
         self.meter.charge(prices::CALL.saturating_add(work))
     }

@@ -35,6 +35,7 @@ impl poll::HostPollable for Immediate<'_> {
     }
 
     fn drop(&mut self, pollable: Resource<DynPollable>) -> Result<()> {
+        self.meter.check()?;
         poll::HostPollable::drop(self.table, pollable)
     }
 }
@@ -70,6 +71,7 @@ impl streams::HostOutputStream for Immediate<'_> {
     }
 
     fn subscribe(&mut self, stream: Resource<DynOutputStream>) -> Result<Resource<DynPollable>> {
+        self.meter.check()?;
         streams::HostOutputStream::subscribe(self.table, stream)
     }
 
@@ -95,6 +97,7 @@ impl streams::HostOutputStream for Immediate<'_> {
     }
 
     fn drop(&mut self, stream: Resource<DynOutputStream>) -> Result<()> {
+        self.meter.check()?;
         self.table.delete(stream)?;
         Ok(())
     }
@@ -119,10 +122,12 @@ impl streams::HostInputStream for Immediate<'_> {
     }
 
     fn subscribe(&mut self, stream: Resource<DynInputStream>) -> Result<Resource<DynPollable>> {
+        self.meter.check()?;
         streams::HostInputStream::subscribe(self.table, stream)
     }
 
     fn drop(&mut self, stream: Resource<DynInputStream>) -> Result<()> {
+        self.meter.check()?;
         self.table.delete(stream)?;
         Ok(())
     }

@@ -106,6 +106,30 @@ fn a_plan_that_is_only_too_large_does_not_count() {
     }
 }
 
+/// Regression: it was said to work again, although such a plan had been no fault before.
+#[test]
+fn a_trial_whose_plan_was_only_too_large_ended_the_suspension() {
+    let runtime = runtime();
+    let traps_with_room = "(if (i64.gt_u (call $limit (local.get $budget)) (i64.const 50000)) (then unreachable))";
+    let stack = over_a_good_one(&runtime, &Component::pruning(traps_with_room)).with_breakers();
+    while stack.suspensions().is_empty() {
+        prune(&stack);
+    }
+    let trial = |limit| {
+        while stack.suspensions()[0].left > 0 {
+            assert!(prune(&stack).records[0].outcome.is_skipped());
+        }
+        stack.prune(&transcript(5), PruneInput { limit, ..room() }).records.swap_remove(0)
+    };
+    let too_large = trial(700);
+    assert!(matches!(too_large.outcome, Outcome::Rejected { rule: 9, .. }), "{too_large:?}");
+    assert_eq!(too_large.breaker, None);
+    assert_eq!(stack.suspensions()[0].left, 20, "it is tried again, no later than before");
+    // An empty plan that fits shows that it works.
+    assert_eq!(trial(50_000).breaker, Some(Change::Resumed));
+    assert_eq!(stack.suspensions(), []);
+}
+
 #[test]
 fn the_lowest_layer_is_always_asked() {
     let stack = Stack::new([], layer(&runtime(), &Component::pruning("unreachable"))).with_breakers();

@@ -22,7 +22,7 @@ const EXPORTS: &[(&str, &[&str])] = &[
 ];
 
 /// Imports in addition to [`FUNCTIONS`]: their text, and the imported functions that bodies may call, each with its
-/// name in bodies, its instance, its name there, and its type in bodies.
+/// name in bodies, its instance, its name there, and its type in bodies. [`DROP`] has a type in place of the instance.
 #[derive(Clone, Copy)]
 pub struct Imports {
     pub text: &'static str,
@@ -44,6 +44,9 @@ pub struct Component {
     after: Option<String>,
     gives_back: bool,
 }
+
+/// The name of what gives back a handle of a type.
+pub const DROP: &str = "[resource-drop]";
 
 /// Allocates memory and never frees any.
 const REALLOC: &str = "(global.set $free (i32.and (i32.add (global.get $free) (i32.const 7)) (i32.const -8)))
@@ -217,8 +220,11 @@ impl Component {
             let _ = writeln!(declared, r#"(import "host" "$drop-{resource}" (func $drop-{resource} (param i32)))"#);
         }
         for (alias, instance, name, core) in self.imports.iter().flat_map(|imports| imports.functions) {
-            let lowered = format!(r#"(canon lower (func {instance} "{name}") (memory $memory) (realloc $realloc))"#);
-            let _ = writeln!(out, "(core func {alias} {lowered})");
+            let canon = match *name {
+                DROP => format!("(canon resource.drop {instance})"),
+                name => format!(r#"(canon lower (func {instance} "{name}") (memory $memory) (realloc $realloc))"#),
+            };
+            let _ = writeln!(out, "(core func {alias} {canon})");
             let _ = writeln!(given, r#"(export "{alias}" (func {alias}))"#);
             let _ = writeln!(declared, r#"(import "host" "{alias}" (func {alias} {core}))"#);
         }

@@ -246,6 +246,21 @@ fn tables_above_the_default_were_refused_although_they_were_allowed() {
     assert_eq!(decision.records[0].outcome, pmk_policy::Outcome::Accepted);
 }
 
+/// Regression: the engine had room for 1 MiB, a third of what so many functions take as are allowed, and the hint was
+/// to link the policy into one module.
+#[test]
+fn what_an_instance_consists_of_was_too_much_far_below_the_limits() {
+    let globals = "(global i64 (i64.const 0))".repeat(70_000);
+    let with = |instances| {
+        let more = "(core instance (instantiate $large))".repeat(instances);
+        good().outside(&format!("(core module $large {globals}) {more}"))
+    };
+    let decision = prune(&pmk_policy::Stack::new([], layer(&runtime(), &with(1))));
+    assert_eq!(decision.records[0].outcome, pmk_policy::Outcome::Accepted);
+    let hint = refused(&with(10).build()).hint().unwrap();
+    assert!(hint.starts_with("the policy has more functions, imports and globals than"), "{hint}");
+}
+
 #[test]
 fn the_default_limits_are_enough_for_an_interpreter() {
     let large = good().pages(1_000);

@@ -1,11 +1,11 @@
 //! Layers: which are asked, which decides, and the bounds that a failed layer sets for those below.
 
 use pmk_core::{CapVerdict, Origin, Verdict};
-use pmk_policy::{DecidedBy, IncomingInput, Outcome, OverflowInput, Rung, Stack};
+use pmk_policy::{DecidedBy, IncomingInput, Limits, Outcome, OverflowInput, Rung, Runtime, Stack, Trust};
 
 use crate::{
     component::{Component, DATA},
-    good, layer, prune, runtime, transcript,
+    good, layer, prune, runtime, small_limits, transcript,
 };
 
 fn incoming(kind: Origin) -> IncomingInput {
@@ -217,4 +217,19 @@ fn a_record_serializes_for_the_ledger() {
     assert_eq!(json[0]["outcome"]["kind"], "trap");
     assert_eq!(json[1]["outcome"]["result"], "accepted");
     assert!(json[1]["fuel"].as_u64().unwrap() > 0);
+}
+
+/// Regression: only policies and settings were compared, and other limits than before were not taken over.
+#[test]
+fn policies_with_other_limits_were_taken_for_the_same() {
+    let runtime = runtime();
+    let of = |runtime: &Runtime| Stack::new([layer(runtime, &good())], layer(runtime, &good()));
+    let stack = of(&runtime);
+    assert!(stack.decides_like(&of(&runtime).with_breakers()));
+    let more_fuel = Limits { fuel_base: 30_000_000, ..small_limits() };
+    assert!(!stack.decides_like(&of(&runtime.under(more_fuel, Trust::default()))));
+    assert!(!stack.decides_like(&of(&runtime).with_seed_may_go(true)));
+    let with_a_setting = layer(&runtime, &with_common_settings(good(), 50, 1));
+    assert!(!stack.decides_like(&Stack::new([with_a_setting], layer(&runtime, &good()))));
+    assert!(!stack.decides_like(&Stack::new([], layer(&runtime, &good()))));
 }

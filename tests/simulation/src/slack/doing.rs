@@ -219,7 +219,8 @@ impl State {
             Inbound { event_id: format!("Ev{asked:03}e{version}"), text, attached, ..question.inbound.clone() };
         // In a channel, an edit is delivered as another mention.
         let comes_alone = !message.reply_to.channel.starts_with('D');
-        let edit = Edit { message, at: ts(at, version as usize), is_for_us: true, comes_alone, manner: None };
+        let at = ts(at, version as usize);
+        let edit = Edit { message, at, is_for_us: true, comes_alone, manner: None, lost_files: false };
         News::Edited { version, edit: Box::new(edit) }
     }
 

@@ -189,3 +189,70 @@ fn what_two_hosts_have_learnt_is_known_by_both_but_what_was_answered_since() {
     other.refused(session, 1_500, None, Source::Refused, 4);
     assert_eq!(one.and_stored(&other).refused.map(|refused| refused.size), Some(1_500));
 }
+
+/// Regression: what had fitted since, and for how long the bound holds, was never stored; every few seconds the former
+/// state came back.
+#[test]
+fn what_a_host_had_learnt_of_a_bound_since_it_was_stored_was_lost() {
+    let stored = known();
+    let mut mine = stored;
+    mine.answered(one(), 20_000, None, 1);
+    assert!(mine.may_try_more(one(), HOUR));
+    mine.refused(one(), 31_000, Some(32_768), Source::Refused, HOUR);
+    mine.refused(one(), 32_000, Some(32_768), Source::Refused, 2 * HOUR);
+    let refused = mine.refused.expect("a bound");
+    assert_eq!((refused.fits, refused.hold.learnt_ms, refused.hold.times), (20_000, 0, 2));
+    assert_eq!(mine.named.map(|named| named.hold.times), Some(2));
+    for both in [mine.and_stored(&stored), stored.and_stored(&mine), mine.with_stored(&stored)] {
+        assert_eq!((both.refused, both.named), (mine.refused, mine.named));
+    }
+    // Each of two hosts may know something that the other does not.
+    let mut theirs = stored;
+    theirs.answered(other(), 25_000, None, 2);
+    let both = theirs.and_stored(&mine).refused.map(|refused| (refused.fits, refused.hold));
+    assert_eq!(both, Some((25_000, refused.hold)));
+}
+
+/// Regression: a server whose window became smaller was asked for as much as ever, and refused it each time.
+#[test]
+fn a_refusal_below_what_another_host_was_answered_before_was_not_stored() {
+    let (mut mine, mut theirs) = (Bounds::default(), Bounds::default());
+    theirs.answered(other(), 50_000, None, 0);
+    mine.refused(one(), 30_000, None, Source::Refused, 1);
+    // Neither is a small answer on any host one of the refused size.
+    theirs.answered(other(), 500, None, 2);
+    mine.answered(one(), 600, None, 3);
+    for both in [mine.and_stored(&theirs), theirs.and_stored(&mine)] {
+        assert_eq!(both.refused.map(|refused| (refused.size, refused.fits)), Some((30_000, 600)));
+        assert_eq!(both.answered.map(|answered| (answered.size, answered.at_ms)), Some((50_000, 0)));
+        theirs = both;
+    }
+    // But one since is, although a larger one was answered before.
+    let stored = theirs;
+    theirs.answered(other(), 40_000, None, 4);
+    for both in [theirs.and_stored(&stored), stored.and_stored(&theirs), mine.and_stored(&theirs)] {
+        assert_eq!(both.refused, None);
+    }
+}
+
+/// Regression: it counted as an answer of the largest size, because the provider had counted more tokens for it, or more
+/// than a window that had been named.
+#[test]
+fn a_small_answer_of_many_tokens_made_hosts_forget_what_was_refused() {
+    for window in [None, Some(45_500)] {
+        let mut mine = Bounds::default();
+        mine.answered(one(), 50_000, Some(45_000), 0);
+        mine.refused(one(), 40_000, window, Source::Refused, 1);
+        mine.answered(one(), 20_000, Some(46_000), 2);
+        assert_eq!(mine.and_stored(&mine).refused.map(|refused| refused.size), Some(40_000), "{window:?}");
+        assert_eq!(mine.and_stored(&mine).named, None);
+    }
+}
+
+#[test]
+fn what_is_adopted_leaves_a_conversation_its_trial() {
+    let mut bounds = known();
+    assert!(bounds.may_try_more(one(), HOUR));
+    bounds = bounds.with_stored(&Bounds::default());
+    assert_eq!((bounds.most(one(), HOUR), bounds.most(other(), HOUR)), (Some(45_000), Some(20_000)));
+}

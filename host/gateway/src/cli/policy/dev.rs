@@ -125,7 +125,7 @@ impl Dev {
             (Some(build), Some(component)) => Builder::given(&folder, build, component)?,
             _ => Builder::find(&folder)?,
         };
-        let watch = Watch::new(&folder, builder.component());
+        let watch = Watch::new(&folder, builder.written());
         let (desk, told) = self.desk(context, &builder)?;
         block_on(async {
             let cannot = |error| Failure::new(format!("cannot listen for signals: {error}"));

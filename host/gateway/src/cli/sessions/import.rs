@@ -218,9 +218,7 @@ impl Tally<'_> {
     async fn cases(&mut self, metas: Vec<tree::Meta>) -> Result<(), Failure> {
         for tree::Meta { front, channel, path } in metas {
             let read = files::read(&path, MAX_META_BYTES).map_err(|error| error.to_string());
-            let case = read.and_then(|json| {
-                case::imported(front, &channel, &json, clock::now_ms()).map_err(|error| error.to_string())
-            });
+            let case = read.and_then(|json| case::imported(front, &channel, &json).map_err(|error| error.to_string()));
             let (case, odd) = match case {
                 Ok(Some(case)) => case,
                 Ok(None) => continue,
@@ -229,7 +227,7 @@ impl Tally<'_> {
                     continue;
                 }
             };
-            match self.store.import_case(case).await? {
+            match self.store.import_case(case, clock::now_ms()).await? {
                 Ok(case) => {
                     odd.iter().for_each(|odd| self.context.warn(&format!("the case of channel `{channel}`: {odd}")));
                     self.cases.push(json!({"case": case.id.0, "channel": channel, "title": case.title}));

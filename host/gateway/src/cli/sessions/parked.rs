@@ -106,7 +106,7 @@ impl Retry {
             let store = Store::open_existing(context.place()?)?;
             let unparked = store.reopen(self.key.as_ref(), clock::now_ms()).await?;
             let by = if store.host_at_work().await?.is_some() { RetriedBy::OtherHost } else { RetriedBy::NextStart };
-            Ok((unparked.pending.len(), unparked.unreadable, by))
+            Ok((unparked.messages(), unparked.unreadable, by))
         })
     }
 }

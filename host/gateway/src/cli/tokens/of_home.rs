@@ -16,9 +16,14 @@ use crate::{
 pub(in crate::cli) struct OfHome(pub PathBuf);
 
 impl OfHome {
-    fn pair(home: &Path) -> Result<TokenPair, Failure> {
-        let (config, _) = Config::load_in_gateway(home)?;
-        match Tokens::of(&config.slack).pair()? {
+    /// Returns the tokens, given those of the environment.
+    fn pair(home: &Path, of_environment: Tokens) -> Result<TokenPair, Failure> {
+        let tokens = match of_environment {
+            // Whatever is wrong with gateway.json, they do not come from there.
+            Tokens { app: Some(_), bot: Some(_) } => of_environment,
+            _ => Tokens::of(&Config::load_in_gateway(home)?.0.slack),
+        };
+        match tokens.pair()? {
             Some((app, bot)) => Ok(TokenPair { app: app.resolve()?, bot: bot.resolve()? }),
             None => Err(Failure::new("gateway.json no longer has Slack tokens")),
         }
@@ -44,13 +49,41 @@ impl TokenSource for OfHome {
 
     fn may_replace_bot(&self) -> bool {
         // The environment stays what it was at the start.
-        Tokens::of(&SlackTokens::default()).bot.is_none()
+        of_environment().bot.is_none()
     }
 
     async fn get(&self) -> Result<TokenPair, String> {
         let home = self.0.clone();
         // The source may be a command that takes long.
-        let got = tokio::task::spawn_blocking(move || OfHome::pair(&home)).await.map_err(|error| error.to_string())?;
-        got.map_err(|failure| failure.message().to_owned())
+        let got = tokio::task::spawn_blocking(move || OfHome::pair(&home, of_environment()));
+        got.await.map_err(|error| error.to_string())?.map_err(|failure| failure.message().to_owned())
+    }
+}
+
+fn of_environment() -> Tokens {
+    Tokens::of(&SlackTokens::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use secrecy::{ExposeSecret, SecretString};
+
+    use super::*;
+
+    /// Regression: reading them again failed for as long as it was gone.
+    #[test]
+    fn a_lost_file_kept_a_gateway_from_the_tokens_of_its_environment() {
+        let folder = tempfile::tempdir().unwrap();
+        let (home, file) = (folder.path(), home::config_file(folder.path()));
+        fs::write(&file, r#"{"version":1}"#).unwrap();
+        Config::load_in_gateway(home).unwrap();
+        fs::remove_file(&file).unwrap();
+        let token = |text: &str| Some(Token::Known(SecretString::from(text)));
+        let pair = OfHome::pair(home, Tokens { app: token("xapp-a"), bot: token("xoxb-b") }).unwrap();
+        assert_eq!((pair.app.expose_secret(), pair.bot.expose_secret()), ("xapp-a", "xoxb-b"));
+        let lost = OfHome::pair(home, Tokens { app: token("xapp-a"), bot: None }).unwrap_err();
+        assert!(lost.message().contains("no longer exists"), "{lost}");
     }
 }

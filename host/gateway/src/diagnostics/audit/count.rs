@@ -69,6 +69,8 @@ pub fn audit(days: u32, records: &[Record], unreadable_lines: u64, now: &Now<'_>
             "gateway.caught-up" => {
                 audit.presence.caught_up += event["messages"].as_u64().unwrap_or(0);
                 audit.presence.unreadable += event["unreadable"].as_u64().unwrap_or(0);
+                audit.presence.cut += event["cut"].as_u64().unwrap_or(0);
+                audit.presence.left_out += event["leftOut"].as_u64().unwrap_or(0);
             }
             "access.refused" => add(&mut audit.refused.access, text(event, "action")),
             "directive.echoed" => add(&mut audit.refused.echoed, text(event, "kind")),
@@ -146,9 +148,13 @@ pub fn audit(days: u32, records: &[Record], unreadable_lines: u64, now: &Now<'_>
 
 fn turn(audit: &mut Audit, event: &Value) {
     let audience = text(event, "audience");
-    // No model took part in this turn.
+    // It ended with something else than an answer of the model.
     if audience.is_empty() {
-        audit.conversations.orders += 1;
+        let ended = match event["command"] == "stop" {
+            true => &mut audit.conversations.stopped,
+            false => &mut audit.conversations.orders,
+        };
+        *ended += 1;
         return;
     }
     audit.conversations.turns += 1;
@@ -331,6 +337,13 @@ fn flags(audit: &Audit, now: &Now<'_>) -> Vec<Flag> {
             "events of the front were malformed and refused: see `front.malformed` in the ledger",
         ),
         (
+            audit.presence.cut + audit.presence.left_out,
+            "conversation was read back only in part, or not at all, after an outage: what was asked in the rest gets \
+             no answer unless it is asked again; see `gateway.caught-up` in the ledger",
+            "conversations were read back only in part, or not at all, after an outage: what was asked in the rest \
+             gets no answer unless it is asked again; see `gateway.caught-up` in the ledger",
+        ),
+        (
             audit.refused.bounded.values().sum(),
             "question to `mra` or to people exceeded the hourly limit: see `directive.bounded` in the ledger; \
              `hourly` in gateway.json sets the limit",
@@ -391,17 +404,45 @@ mod tests {
     /// Regression: an outage of the model was visible nowhere but to those who asked.
     #[test]
     fn turns_that_the_model_did_not_answer_counted_as_answered() {
-        let turn = |class: Value| {
-            let event = json!({"type": "turn.processed", "actor": "U1", "audience": "biz", "unanswered": class});
-            Record { at: Timestamp::UNIX_EPOCH, event }
-        };
-        let records = [turn(json!("overloaded")), turn(Value::Null), turn(json!("timeout")), turn(json!("overloaded"))];
-        let now = Now { at: Timestamp::UNIX_EPOCH, atoms: &[], pending: &[], parked: 0, unwritten: 0, learnt: &[] };
-        let audit = audit(7, &records, 0, &now);
+        let turn =
+            |class: Value| json!({"type": "turn.processed", "actor": "U1", "audience": "biz", "unanswered": class});
+        let classes = [json!("overloaded"), Value::Null, json!("timeout"), json!("overloaded")];
+        let audit = audited(classes.map(turn).into());
         let unanswered = Counts::from([("overloaded".to_owned(), 2), ("timeout".to_owned(), 1)]);
         assert_eq!((audit.conversations.turns, audit.conversations.unanswered), (4, unanswered));
         let what = "turns got no answer from the model: see `unanswered` in the ledger and the log";
         assert_eq!(audit.flags, [Flag { count: 3, what }]);
+    }
+
+    fn audited(events: Vec<Value>) -> Audit {
+        let now = Now { at: Timestamp::UNIX_EPOCH, atoms: &[], pending: &[], parked: 0, unwritten: 0, learnt: &[] };
+        let record = |event| Record { at: Timestamp::UNIX_EPOCH, event };
+        audit(7, &events.into_iter().map(record).collect::<Vec<_>>(), 0, &now)
+    }
+
+    /// Regression: the page had all of them as commands, with no model asked.
+    #[test]
+    fn answers_that_people_stopped_counted_as_commands() {
+        let ended =
+            |command: &str| json!({"type": "turn.processed", "actor": "U1", "audience": "", "command": command});
+        let asked = json!({"type": "turn.processed", "actor": "U1", "audience": "biz"});
+        let talk = audited(vec![asked, ended("stop"), ended("pmk"), ended("stop"), ended("later")]).conversations;
+        assert_eq!((talk.turns, talk.stopped, talk.orders), (1, 2, 2));
+    }
+
+    /// Regression: only messages and conversations that the front did not show were counted.
+    #[test]
+    fn conversations_that_were_read_back_in_part_or_not_at_all_were_missing() {
+        let read = |cut: u64, left_out: u64| {
+            json!({"type": "gateway.caught-up", "conversations": 3, "messages": 5, "unreadable": 1, "cut": cut,
+                   "leftOut": left_out})
+        };
+        let audit = audited(vec![read(2, 0), read(0, 4)]);
+        let presence = &audit.presence;
+        let counted = (presence.caught_up, presence.unreadable, presence.cut, presence.left_out);
+        assert_eq!(counted, (10, 2, 2, 4));
+        let [Flag { count: 6, what }] = audit.flags[..] else { panic!("{:?}", audit.flags) };
+        assert!(what.starts_with("conversations were read back only in part, or not at all, "), "{what}");
     }
 
     /// A field's name as it stands in the source.

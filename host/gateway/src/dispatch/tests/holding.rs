@@ -42,6 +42,25 @@ async fn a_turn_that_took_longer_than_a_stop_waits_made_the_stop_fail() {
     assert_eq!(ids(house.store.open_work().await.unwrap()).len(), 1, "it goes on at the next start");
 }
 
+/// Regression: what the model had cost until then was in no ledger.
+#[tokio::test(start_paused = true)]
+async fn what_a_turn_that_took_longer_than_a_stop_waits_had_cost_was_not_counted() {
+    let house = house(SEQUENTIAL, |_, _| Play::SpentWhenInterrupted(7));
+    for user in ["U1", "U2"] {
+        house.say(user, &format!("endless of {user}")).await;
+    }
+    house.until(|log| log.tries.len() == 2).await;
+    house.dispatcher.stop.cancel();
+    let asked = tokio::time::Instant::now();
+    house.settle().await;
+    assert!(asked.elapsed() >= DRAIN_TIME, "{:?}", asked.elapsed());
+    let log = house.turns.log().clone();
+    assert_eq!(log.events, ["token.usage", "token.usage"]);
+    assert!(log.tries.values().all(|tries| *tries == 1), "nothing is asked again: {log:?}");
+    assert_eq!((log.told, log.answered), (vec![], vec![]));
+    assert_eq!(ids(house.store.open_work().await.unwrap()).len(), 2, "they go on at the next start");
+}
+
 /// Regression: what the model has cost was in no ledger if the gateway stopped while the next attempt was waited for.
 #[tokio::test(start_paused = true)]
 async fn what_was_spent_before_a_stop_in_a_pause_was_not_counted() {
@@ -58,6 +77,22 @@ async fn what_was_spent_before_a_stop_in_a_pause_was_not_counted() {
         let log = house.turns.log();
         assert_eq!((&*log.events, log.tries["patient"]), (&["token.usage".to_owned()][..], 1), "{:?}", failure());
     }
+}
+
+/// Regression: the next message of the conversation was charged for it; if there was none, it was in no ledger.
+#[tokio::test]
+async fn what_was_spent_on_a_message_that_somebody_else_ended_was_not_counted_as_its_own() {
+    let house = house(SEQUENTIAL, |text, tries| match (text, tries) {
+        ("gone", 1) => Play::Spent(7, TurnFailure::Anew),
+        ("gone", _) => Play::Gone,
+        _ => Play::Answer,
+    });
+    for text in ["gone", "next"] {
+        house.say("U1", text).await;
+    }
+    house.settle().await;
+    assert_eq!(house.answered(), ["gone", "next"]);
+    assert_eq!(house.turns.log().events, ["token.usage"]);
 }
 
 #[tokio::test]

@@ -19,6 +19,21 @@ async fn a_caller_that_goes_away_while_the_store_commits_leaves_no_message_lying
     assert_eq!(house.dispatcher.swept(), 0);
 }
 
+/// Regression: what an interrupted `sessions retry` had reopened was left to the sweep, which counted it as lost.
+#[tokio::test(start_paused = true)]
+async fn a_retry_whose_caller_goes_away_while_the_store_commits_leaves_no_message_lying() {
+    let house = house(SEQUENTIAL, |_, _| Play::Answer);
+    let inbox = house.store.accept(&message("U1", "parked"), clock::now_ms()).await.unwrap().expect("new");
+    house.store.park(inbox, "a bug", vec![], clock::now_ms()).await.unwrap().expect("it is parked");
+    {
+        let mut retrying = Box::pin(house.dispatcher.retry(None));
+        poll_fn(|cx| std::task::Poll::Ready(retrying.as_mut().poll(cx).is_ready())).await;
+    }
+    house.settle().await;
+    assert_eq!(house.answered(), ["parked"]);
+    assert_eq!(house.dispatcher.swept(), 0);
+}
+
 /// Stored but never queued, as an earlier version did.
 #[tokio::test(start_paused = true)]
 async fn a_message_that_comes_again_while_it_is_open_is_worked_on() {

@@ -7,7 +7,7 @@
 use pmk_core::floor;
 
 use super::super::{
-    Cut, Exchange, Ports,
+    Exchange, Ports,
     budget::{self, DecidedPlan},
     trial::Trial,
 };
@@ -45,9 +45,7 @@ impl Replanning {
                 continue;
             }
             exchange.tally.rungs.push(NAME);
-            let turns = exchange.tally.draft.turns_dropped - dropped;
-            let removed = (turns > 0).then_some(Cut::Trimmed(turns));
-            exchange.tally.draft.cut = Cut::both(exchange.tally.draft.cut, removed);
+            exchange.tally.draft.cut_since(dropped);
             ports.note(Event::ContextReplanned {
                 actor: exchange.asker.clone(),
                 session: exchange.key.clone(),

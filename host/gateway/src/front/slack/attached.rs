@@ -157,7 +157,7 @@ pub(super) fn file(file: &Value) -> File {
     let nothing = Map::new();
     let file = file.as_object().unwrap_or(&nothing);
     let word = |key: &str| file.get(key).and_then(Value::as_str);
-    let name = name(file);
+    let (whole_name, name) = (whole_name(file), name(file));
     let address = word("url_private_download").or_else(|| word("url_private")).map(str::to_owned);
     // From another workspace; nothing but its id is known.
     let id = word("id").filter(|_| word("file_access") == Some("check_file_info")).map(str::to_owned);
@@ -165,7 +165,7 @@ pub(super) fn file(file: &Value) -> File {
         _ if id.is_some() => Content::Awaited,
         (Some("tombstone" | "hidden_by_limit"), _) => Content::Unread(FileSkipReason::Gone),
         (Some("external"), _) => Content::Unread(FileSkipReason::Elsewhere),
-        (mode, address) if mode == Some("snippet") || is_text(word("mimetype"), &name) => match address {
+        (mode, address) if mode == Some("snippet") || is_text(word("mimetype"), &whole_name) => match address {
             Some(_) => Content::Awaited,
             None => Content::Unread(FileSkipReason::NotFetched),
         },
@@ -183,9 +183,14 @@ pub(super) fn file(file: &Value) -> File {
 }
 
 fn name(file: &Map<String, Value>) -> String {
+    text::head(&whole_name(file), MAX_NAME_CHARS).to_owned()
+}
+
+/// Returns a name of any length, which still has its extension.
+fn whole_name(file: &Map<String, Value>) -> String {
     let given = ["name", "title", "id"].iter().filter_map(|key| file.get(*key)?.as_str());
     let mut names = given.map(text::plain_line).filter(|name| !name.is_empty());
-    text::head(&names.next().unwrap_or_else(|| NAMELESS.to_owned()), MAX_NAME_CHARS).to_owned()
+    names.next().unwrap_or_else(|| NAMELESS.to_owned())
 }
 
 fn is_text(kind: Option<&str>, name: &str) -> bool {
@@ -325,6 +330,14 @@ mod tests {
         assert_eq!(contents(theirs), [("F8".to_owned(), Content::Awaited)]);
         let bare = contents(json!([{"id": "F7", "mimetype": "text/plain"}]));
         assert_eq!(bare, [("F7".to_owned(), unread(FileSkipReason::NotFetched))]);
+    }
+
+    /// Regression: the name was cut before its extension was looked at.
+    #[test]
+    fn a_log_with_a_long_name_was_no_text() {
+        let file = json!([{"id": "F1", "name": format!("{}.log", "x".repeat(MAX_NAME_CHARS)),
+                           "mimetype": "application/octet-stream", "url_private": "https://files.slack.com/a"}]);
+        assert_eq!(contents(file), [("x".repeat(MAX_NAME_CHARS), Content::Awaited)]);
     }
 
     #[test]

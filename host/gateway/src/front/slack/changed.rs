@@ -1,8 +1,9 @@
 //! Slack's events about messages that were sent before: edits and deletions.
 //!
-//! A link preview causes the same event as an edit, and so does the bot's own `chat.update`; neither counts as one. The
-//! deletion of a message with replies also arrives as an edit, which leaves a tombstone. In channels, an edit of a
-//! mention arrives as another mention, and other edits only if the app is subscribed to the channel's messages.
+//! A link preview causes the same event as an edit, and so do the deletion of a file and the bot's own `chat.update`;
+//! none of these counts as one. The deletion of a message with replies also arrives as an edit, which leaves a tombstone.
+//! In channels, an edit of a mention arrives as another mention, and other edits only if the app is subscribed to the
+//! channel's messages.
 
 use pmk_core::{FrontName, Place, SessionKey};
 use pmk_system::json;
@@ -16,11 +17,11 @@ use super::{
     said::{MessageEvent, message},
 };
 use crate::{
-    chat::{Addressing, Change, DeletedAuthor, Deletion, Edit, MessageRef},
+    chat::{Addressing, Change, DeletedAuthor, Deletion, Edit, MessageRef, Reattached},
     front::malformed,
 };
 
-/// What remains of a deleted message with replies.
+/// What remains of a deleted message with replies, or of a deleted file.
 const TOMBSTONE: &str = "tombstone";
 
 /// What is read of a message before or after a change, until it is clear that more is needed: most are the bot's own.
@@ -39,6 +40,30 @@ struct Told {
     thread_ts: Option<String>,
     #[serde(deserialize_with = "text_or_nothing")]
     text: Option<String>,
+}
+
+/// What comes with a message before or after a change.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct With {
+    attachments: Value,
+    files: Value,
+}
+
+impl With {
+    fn read(message: Option<&RawValue>) -> With {
+        message.and_then(|message| json::read_object(message.get()).ok()).unwrap_or_default()
+    }
+
+    fn previews(&self) -> usize {
+        self.attachments.as_array().map_or(0, Vec::len)
+    }
+
+    /// The ids of the files that are still there.
+    fn files(&self) -> impl Iterator<Item = &str> {
+        let is_there = |file: &&Value| file["mode"] != TOMBSTONE;
+        self.files.as_array().into_iter().flatten().filter(is_there).filter_map(|file| file["id"].as_str())
+    }
 }
 
 fn text_or_nothing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
@@ -63,7 +88,7 @@ pub(super) fn is_change(said: &MessageEvent, mentioned: bool) -> bool {
     matches!(said.subtype.as_deref(), Some("message_changed" | "message_deleted")) || mentioned && said.edited.is_some()
 }
 
-/// Returns the change; `None` if nothing has changed, or if the bot made the change.
+/// Returns the change; `None` if nothing has changed that counts, or if the bot made the change.
 pub(super) fn change(
     team_id: String,
     event_id: String,
@@ -75,12 +100,14 @@ pub(super) fn change(
     if mentioned {
         let at = edited_at(said.edited.as_ref())?;
         let (message, manner) = message(team_id, event_id, said, true, me, places)?;
-        return Some(Change::Edited(Box::new(Edit { message, at, is_for_us: true, comes_alone: true, manner })));
+        let edit = Edit { message, at, is_for_us: true, comes_alone: true, manner, lost_files: false };
+        return Some(Change::Edited(Box::new(edit)));
     }
     let is_group = said.is_group();
     let MessageEvent { channel, channel_type, ts, subtype, message: now, previous_message: before, deleted_ts, .. } =
         said;
-    let before = before.as_deref().and_then(Told::read);
+    let had = before.as_deref();
+    let before = had.and_then(Told::read);
     if subtype.as_deref() == Some("message_deleted") {
         let thread = before.as_ref().and_then(|before| before.thread_ts.as_deref());
         return deleted(channel, deleted_ts.as_ref()?.as_str()?, thread, before.as_ref(), me);
@@ -91,7 +118,13 @@ pub(super) fn change(
         let ts = is.ts?;
         return deleted(channel, &ts, Some(&ts), before.as_ref(), me);
     }
-    if is.is_own(me) || before.is_some_and(|before| before.text == is.text) {
+    if is.is_own(me) {
+        return None;
+    }
+    let (had, has) = (With::read(had), With::read(Some(&*now)));
+    let lost_files = had.files().any(|file| has.files().all(|other| other != file));
+    let has_other_text = before.is_none_or(|before| before.text != is.text);
+    if !has_other_text && !lost_files && has.previews() <= had.previews() {
         return None;
     }
     let mut now: Map<String, Value> = serde_json::from_str(now.get()).ok()?;
@@ -107,11 +140,14 @@ pub(super) fn change(
     let names = said.text.as_deref().map(|text| mrkdwn::others_named(text, &me.user)).unwrap_or_default();
     // For a known question, whether or not it still mentions the bot.
     let (message, manner) = message(team_id, event_id, said, true, me, places)?;
+    if !has_other_text {
+        return Some(Change::Reattached(Box::new(Reattached { message, lost_files })));
+    }
     let plain = Addressing::Plain { names, answered: None };
     let manner = manner.map(|mention| if is_mentioned { mention } else { plain });
     // In such a group, it is uncertain whether the mention arrives as another event.
     let comes_alone = is_mentioned && is_group;
-    Some(Change::Edited(Box::new(Edit { message, at, is_for_us, comes_alone, manner })))
+    Some(Change::Edited(Box::new(Edit { message, at, is_for_us, comes_alone, manner, lost_files })))
 }
 
 /// Returns the deletion of a message that was `before`, in that thread or at its beginning.
@@ -191,12 +227,10 @@ mod tests {
 
     #[test]
     fn what_is_no_edit_of_a_person_is_nothing() {
-        let mut unfurled = said("U1", "see https://example.com");
-        unfurled["attachments"] = json!([{"title": "Example"}]);
         let mut own = said("UBOT", "done");
         own["bot_id"] = json!("BBOT");
         for (why, event) in [
-            ("an unfolded link", changed("D1", said("U1", "see https://example.com"), unfurled)),
+            ("the same text", changed("D1", said("U1", "x"), said("U1", "x"))),
             ("the bot's own", changed("D1", said("UBOT", "Thinking…"), said("UBOT", "done"))),
             ("the bot's own, by its bot id", changed("D1", said("UBOT", "Thinking…"), own)),
             ("no message", json!({"type": "message", "subtype": "message_changed", "channel": "D1", "ts": "1.3"})),
@@ -205,6 +239,38 @@ mod tests {
         ] {
             assert_eq!(read(event), None, "{why}");
         }
+    }
+
+    /// Regression: these were nothing, because the text is the same.
+    #[test]
+    fn the_deletion_of_a_file_and_the_preview_of_a_link_were_not_noticed() {
+        let mut unfolded = said("U1", "see https://example.com");
+        unfolded["attachments"] = json!([{"title": "Example"}]);
+        let with = |text: &str, files: Value| {
+            let mut message = said("U1", text);
+            message["files"] = files;
+            message
+        };
+        let file = json!({"id": "F1", "name": "a.log", "mimetype": "text/plain", "mode": "hosted",
+                          "url_private": "https://files.slack.com/a"});
+        let (there, gone) = (json!([file]), json!([{"id": "F1", "mode": "tombstone"}]));
+        let reattached = |event: Value| match read(event) {
+            Some(InboundEvent::Change(Change::Reattached(reattached))) => {
+                let Reattached { message, lost_files } = *reattached;
+                (message.attached.quotes.len(), message.attached.files.len(), lost_files)
+            }
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(reattached(changed("D1", said("U1", "see https://example.com"), unfolded)), (1, 0, false));
+        for text in ["see", ""] {
+            assert_eq!(reattached(changed("D1", with(text, there.clone()), with(text, gone.clone()))), (0, 1, true));
+            assert_eq!(reattached(changed("D1", with(text, there.clone()), said("U1", text))), (0, 0, true));
+        }
+        for files in [&there, &gone] {
+            assert_eq!(read(changed("D1", with("see", files.clone()), with("see", files.clone()))), None, "as before");
+        }
+        let both = edit(changed("D1", with("see", there.clone()), with("look", gone)));
+        assert!(both.lost_files && !edit(changed("D1", with("see", there.clone()), with("look", there))).lost_files);
     }
 
     #[test]

@@ -66,7 +66,7 @@ status-host-is = `{ $name }` { $does ->
         [one] one conversation
        *[other] { $turns } conversations
     }
-    [deaf] receives nothing from Slack, works on { $turns ->
+    [deaf] receives nothing from Slack or may not post there, works on { $turns ->
         [one] one conversation
        *[other] { $turns } conversations
     }

@@ -57,7 +57,7 @@ status-unstorable-hint = 請清出磁碟空間，或讓閘道可以寫入；在�
 status-host = 主機
 status-host-is = `{ $name }` { $does ->
     [works] 正在處理 { $turns } 個對話
-    [deaf] 收不到 Slack 的訊息，正在處理 { $turns } 個對話
+    [deaf] 收不到 Slack 的訊息或無法在 Slack 發言，正在處理 { $turns } 個對話
    *[silent] 沒有消息
 }，版本 { $version }，從 { $since } 起，{ $seconds } 秒前有消息
 status-policies = 策略

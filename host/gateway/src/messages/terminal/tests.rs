@@ -26,6 +26,8 @@ const NOT_SAID: &[&str] = &[
     "error: {}",
     "experiment stop",
     "files.upload to the given address",
+    "instance size does not fit",
+    "loaded policies are not used: others were chosen in the meantime",
     "made private",
     "memory allocation of ",
     "mra ask {} {}",

@@ -4,10 +4,9 @@ use std::path::Path;
 
 use super::{
     error::ChangeError,
-    listed::{is, is_blocked},
+    listed::{is, is_blocked, texts},
 };
-use crate::config::{self, Json, Object};
-use crate::slack_id::Id;
+use crate::{access::people::People, config, slack_id::Id};
 
 const KEY: &[&str] = &["admins"];
 
@@ -36,17 +35,14 @@ pub(super) fn add_admin(home: &Path, user: &str) -> Result<(), ChangeError> {
 /// The person is not an admin, or is the last one, or gateway.json cannot be changed.
 pub(super) fn remove_admin(home: &Path, user: &str) -> Result<(), ChangeError> {
     config::edit(home, |root| {
-        // Only admins who can act as one count.
-        let can_act = |root: &Object, admin: &Json| {
-            let admin = admin.as_str().unwrap_or_default().trim();
-            admin != user && Id::user(admin).is_ok() && !is_blocked(root, admin)
-        };
-        let stays = root.list_at(KEY)?.clone().iter().any(|admin| can_act(root, admin));
+        let mut others = texts(root, "admins");
+        others.retain(|admin| admin.trim() != user);
+        let others = People { admins: others, blocklist: texts(root, "blocklist"), ..People::default() };
         let admins = root.list_at(KEY)?;
         if !admins.iter().any(|admin| is(admin, user)) {
             return Err(ChangeError::NotAdmin(user.to_owned()));
         }
-        if !stays {
+        if !others.has_admin() {
             return Err(ChangeError::LastAdmin);
         }
         admins.retain(|admin| !is(admin, user));

@@ -69,7 +69,7 @@ fn last_dated(home: &Path, most: usize) -> io::Result<Vec<Dated>> {
     Ok(entries.split_off(entries.len().saturating_sub(most)))
 }
 
-/// Returns the logged outcome of an action, if the log has an entry for it from `since` or later.
+/// Returns the latest logged outcome of an action, if the log has an entry for it from `since` or later.
 ///
 /// # Errors
 /// A file exists and cannot be read.
@@ -77,7 +77,7 @@ pub fn outcome_since(home: &Path, since: Timestamp, is_it: impl Fn(&LogEntry) ->
     /// More entries than are written between a crash and the next start.
     const LOOKED_AT: usize = 1_000;
     let entries = last_dated(home, LOOKED_AT)?;
-    Ok(entries.into_iter().find(|(at, entry)| *at >= since && is_it(entry)).map(|(_, entry)| entry))
+    Ok(entries.into_iter().rfind(|(at, entry)| *at >= since && is_it(entry)).map(|(_, entry)| entry))
 }
 
 /// Returns the monthly files, the oldest first.

@@ -23,7 +23,7 @@ const MOST_LISTED: usize = 20;
 pub struct CommandExecutor {
     pub home: PathBuf,
     pub actor: Actor,
-    /// When the order was received, if an earlier attempt may already have carried it out.
+    /// When an earlier attempt at the same order began, which may already have carried it out.
     pub again_since: Option<Timestamp>,
 }
 
@@ -86,7 +86,7 @@ impl CommandExecutor {
     pub fn change(&self, action: &str, change: &Change) -> Result<(), Failed> {
         let arguments = change.arguments();
         let made = || (arguments.clone(), change.make(&self.home).map_err(Failed::from));
-        self.once(action, |entry| entry.args == arguments, made).map(drop)
+        self.once(action, |entry| entry.args == arguments, Failed::is_so_already, made).map(drop)
     }
 
     /// Approves or rejects the one atom whose id begins with `prefix`, and returns its id.
@@ -96,15 +96,12 @@ impl CommandExecutor {
     pub fn judge(&self, action: &str, verdict: ReactionVerdict, prefix: &str) -> Result<String, Failed> {
         let judged = || match self.judge_now(verdict, prefix) {
             Ok(id) => (id, Ok(())),
-            // An earlier attempt has deleted it.
-            Err(Failed::Atom(ModerationError::NotFound(prefix)))
-                if verdict == ReactionVerdict::Reject && self.again_since.is_some() =>
-            {
-                (prefix, Ok(()))
-            }
             Err(failed) => (prefix.to_owned(), Err(failed)),
         };
-        self.once(action, |entry| entry.args.starts_with(prefix), judged)
+        let is_gone = |failed: &Failed| {
+            verdict == ReactionVerdict::Reject && matches!(failed, Failed::Atom(ModerationError::NotFound(_)))
+        };
+        self.once(action, |entry| entry.args.starts_with(prefix), is_gone, judged)
     }
 
     fn judge_now(&self, verdict: ReactionVerdict, prefix: &str) -> Result<String, Failed> {
@@ -177,11 +174,13 @@ impl CommandExecutor {
     }
 
     /// Does something and logs it, unless an earlier attempt did. If that attempt was interrupted between the two, the
-    /// wanted state already holds and only the log entry is missing. Returns the arguments as logged.
+    /// wanted state already holds, as `is_so` tells of a failure, and only the log entry is missing. Returns the
+    /// arguments as logged.
     fn once(
         &self,
         action: &str,
         is_it: impl Fn(&LogEntry) -> bool,
+        is_so: impl Fn(&Failed) -> bool,
         work: impl FnOnce() -> (String, Result<(), Failed>),
     ) -> Result<String, Failed> {
         let before = self.noted_before(|entry| entry.action == action && is_it(entry))?;
@@ -189,8 +188,10 @@ impl CommandExecutor {
             return Ok(args);
         }
         let (arguments, done) = work();
+        // An attempt that was refused has done nothing.
+        let is_interrupted = self.again_since.is_some() && before.is_none();
         let done = match done {
-            Err(failed) if self.again_since.is_some() && failed.is_so_already() => Ok(()),
+            Err(failed) if is_interrupted && is_so(&failed) => Ok(()),
             done => done,
         };
         match &done {
@@ -201,7 +202,7 @@ impl CommandExecutor {
         done.map(|()| arguments)
     }
 
-    /// Returns the log entry of an earlier attempt.
+    /// Returns the log entry of the latest attempt that has one.
     fn noted_before(&self, is_it: impl Fn(&LogEntry) -> bool) -> Result<Option<LogEntry>, Failed> {
         let Some(since) = self.again_since else { return Ok(None) };
         let (actor, origin) = (self.actor.to_string(), self.actor.origin());
@@ -281,6 +282,40 @@ mod tests {
             clerk(&home, again).refuse("status", &"x".repeat(1_000), "not an admin");
         }
         assert_eq!(noted(&home)[1..], [format!("status [{}] false: not an admin", "x".repeat(200))]);
+    }
+
+    /// Regression: a refusal because it is so already counted as done when it was tried again.
+    #[test]
+    fn what_had_been_refused_was_reported_as_done_by_the_next_attempt() {
+        let home = tempfile::tempdir().expect("a home");
+        let change = Change::RemoveContact { pool: "nopool".into(), user: "U3".into() };
+        for again in [false, true, true] {
+            let refused = clerk(&home, again).change("escalation.remove", &change);
+            assert!(matches!(refused, Err(Failed::Change(ChangeError::NoPool(_)))), "{refused:?}");
+            let refused = clerk(&home, again).judge("atoms.reject", ReactionVerdict::Reject, "2026");
+            assert!(matches!(refused, Err(Failed::Atom(ModerationError::NotFound(_)))), "{refused:?}");
+        }
+        let refused = [
+            "escalation.remove [nopool U3] false: there is no pool `nopool`",
+            "atoms.reject [2026] false: no atom's id begins with `2026`",
+        ];
+        assert_eq!(noted(&home), refused);
+    }
+
+    /// The latest outcome counts: what was refused first, and then done, is done.
+    #[test]
+    fn what_was_done_after_a_refusal_is_not_done_again() {
+        let home = tempfile::tempdir().expect("a home");
+        let write = |text: &str| fs::write(home::config_file(home.path()), text).expect("gateway.json");
+        let change = Change::RemoveAdmin { user: "U1".into() };
+        write(r#"{"version":1,"admins":["U1"]}"#);
+        assert!(clerk(&home, false).change("admins.remove", &change).is_err());
+        write(r#"{"version":1,"admins":["U1","U2"]}"#);
+        for _ in 0..2 {
+            clerk(&home, true).change("admins.remove", &change).expect("done");
+        }
+        let outcomes = ["admins.remove [U1] false: last-admin protection", "admins.remove [U1] true"];
+        assert_eq!(noted(&home), outcomes);
     }
 
     #[test]

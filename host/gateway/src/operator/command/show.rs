@@ -10,6 +10,7 @@ use pmk_knowledge::{
     atom::{Atom, Meta},
     moderation::ModerationError,
 };
+use pmk_system::error::Failure;
 
 use super::executor::{Failed, Listed};
 use crate::{
@@ -134,14 +135,18 @@ pub fn changed(messages: &Messages, change: &Change) -> String {
 }
 
 /// The reply that says why something was not done.
-pub fn failed(messages: &Messages, failed: &Failed) -> String {
+pub fn failed(messages: &Messages, failed: Failed) -> String {
     match failed {
-        Failed::Change(error) => not_changed(messages, error),
-        Failed::Atom(ModerationError::NotFound(prefix)) => messages.changed("failed-no-atom", &[("prefix", prefix)]),
+        Failed::Change(error) => not_changed(messages, &error),
+        Failed::Atom(ModerationError::NotFound(prefix)) => messages.changed("failed-no-atom", &[("prefix", &prefix)]),
         Failed::Atom(ModerationError::Ambiguous { prefix, .. }) => {
-            messages.changed("failed-many-atoms", &[("prefix", prefix)])
+            messages.changed("failed-many-atoms", &[("prefix", &prefix)])
         }
-        other => messages.changed("failed", &[("why", &other.to_string())]),
+        Failed::Atom(error) => {
+            let failure = Failure::from(error);
+            not_done(messages, failure.message(), failure.advice())
+        }
+        Failed::Log(_) => not_done(messages, &failed.to_string(), None),
     }
 }
 
@@ -157,8 +162,14 @@ fn not_changed(messages: &Messages, error: &ChangeError) -> String {
         ChangeError::NotAdmin(user) => messages.changed("failed-no-admin", &[("user", user)]),
         ChangeError::Blocked(user) => messages.changed("failed-blocked", &[("user", user)]),
         ChangeError::LastAdmin => messages.changed("failed-last-admin", &[]),
-        other => messages.changed("failed", &[("why", &other.to_string())]),
+        other => not_done(messages, &other.to_string(), other.hint()),
     }
+}
+
+/// Any other reason, which has a row as at the terminal, and what to do about it.
+fn not_done(messages: &Messages, why: &str, hint: Option<&str>) -> String {
+    let said = messages.changed("failed", &[("why", &messages.error(why))]);
+    hint.map_or_else(|| said.clone(), |hint| format!("{said}\n{}", messages.hint(hint)))
 }
 
 /// Distinguishes flagged atoms: whoever approves one that reads like instructions to a model must know it.
@@ -224,7 +235,12 @@ mod tests {
 
     use super::*;
 
-    use crate::access::authorization::Reason;
+    use crate::{
+        access::{audience::UnknownAudience, authorization::Reason},
+        config::WrongShape,
+        mra::BadQuestion,
+        slack_id::BadId,
+    };
 
     /// Regression: Chinese sentences contained the English reasons of the log.
     #[test]
@@ -246,16 +262,30 @@ mod tests {
         let refused = [Reason::Blocked, Reason::NotADirectMessage, Reason::NotAnAdmin, Reason::ByApp];
         reasons.extend(refused.map(|it| it.name().to_owned()));
         let (chinese, english) = (Messages::new(Language::TraditionalChinese), Messages::new(Language::English));
+        let is_chinese = |text: &str| text.chars().any(|c| ('\u{4e00}'..'\u{9fff}').contains(&c));
         for reason in &reasons {
             let said = why(&chinese, reason).expect("a known reason");
-            assert!(
-                said.chars().any(|c| ('\u{4e00}'..'\u{9fff}').contains(&c)) && !said.starts_with(':'),
-                "{reason}: {said}"
-            );
+            assert!(is_chinese(&said) && !said.starts_with(':'), "{reason}: {said}");
             assert!(reason.split('`').skip(1).step_by(2).all(|given| said.contains(&format!("`{given}`"))), "{said}");
             assert_ne!(Some(said), why(&english, reason));
         }
         assert_eq!(why(&chinese, "the disk is full"), None);
+        // What has no sentence of its own has a row, and a hint.
+        let others: [Failed; 5] = [
+            ChangeError::from(UnknownAudience("king".into())).into(),
+            ChangeError::from(BadId::NotAUser("x".into())).into(),
+            ChangeError::from(BadQuestion::NoRepo).into(),
+            ChangeError::from(WrongShape { key: "admins".into(), wanted: "a list" }).into(),
+            ModerationError::Copied { id: "2026".into(), files: vec!["a.md".into()] }.into(),
+        ];
+        for other in others {
+            let said = failed(&chinese, other);
+            let (reason, hint) = said.split_once('\n').expect("a hint");
+            let reason = reason.strip_prefix(":x: 沒有完成：").expect("a failure");
+            assert!(is_chinese(reason), "{said}");
+            assert!(hint.strip_prefix("提示：").is_some_and(is_chinese), "{said}");
+        }
+        assert!(failed(&chinese, std::io::Error::other("x").into()).contains("無法讀取記錄"));
     }
 
     /// Regression: what a command on the host was refused for stayed English.

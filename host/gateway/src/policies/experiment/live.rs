@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
+    convert::Infallible,
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -15,7 +16,7 @@ use pmk_policy::Suspension;
 use pmk_system::{clock::Clock, error::Failure};
 use tokio::{
     sync::{Semaphore, watch},
-    time::Instant,
+    time::{Instant, sleep},
 };
 use tokio_util::task::TaskTracker;
 
@@ -157,10 +158,15 @@ impl RunningExperiment {
                 let weights = on.arms.weights(|arm| on.is_stopped(arm));
                 match assignment::draw(experiment, &turn.inbound.key, &weights) {
                     Some(draw) => {
-                        self.ports
-                            .store
-                            .draw(experiment, turn.session, draw, &on.config.control, self.ports.clock.now_ms())
-                            .await?
+                        let (store, now_ms) = (&self.ports.store, self.ports.clock.now_ms());
+                        let drawn = draw.arm.clone();
+                        let acts = store.draw(experiment, turn.session, draw, &on.config.control, now_ms).await?;
+                        if acts != drawn {
+                            // Another host's guard rail may have stopped it.
+                            let stopped = store.stop_reasons(experiment).await?;
+                            on.stopped().extend(stopped.into_keys());
+                        }
+                        acts
                     }
                     None => return Ok((self.ports.policies.serving(), None)),
                 }
@@ -199,7 +205,18 @@ impl RunningExperiment {
         }
         self.next(&trial, Again::Never);
         let files = ArmFiles::of(config);
-        match self.shared(config).load(&self.ports.load, &trial.policy).await {
+        let shared = self.shared(config);
+        let loaded = tokio::select! {
+            biased;
+            loaded = shared.load(&self.ports.load, &trial.policy) => loaded,
+            never = self.keep_ending() => match never {},
+        };
+        if !self.is_current(&trial) {
+            // Whatever it says by then is tried at the next look.
+            self.state().tried = None;
+            return;
+        }
+        match loaded {
             Ok(arms) => self.begin(config.clone(), arms, &trial).await,
             Err(NotLoaded::Store(error)) => self.later(&trial, &error),
             Err(NotLoaded::Theirs(failure)) => self.refuse(config.name.clone(), &failure),
@@ -211,6 +228,19 @@ impl RunningExperiment {
                 self.next(&trial, Again::OnceLoadable { since: Instant::now(), files, untold });
             }
         }
+    }
+
+    /// Ends what is over while arms are loaded, which may take as long as its limits allow.
+    async fn keep_ending(&self) -> Infallible {
+        loop {
+            sleep(LOOK_EVERY).await;
+            self.end_if_over();
+        }
+    }
+
+    /// Whether gateway.json still says what arms were loaded for.
+    fn is_current(&self, trial: &Trial) -> bool {
+        *self.ports.watched.trial() == *trial
     }
 
     async fn is_to_be_tried(&self, trial: &Arc<Trial>, config: &ExperimentConfig) -> bool {
@@ -312,11 +342,8 @@ impl RunningExperiment {
             }
         });
         let on = event(&config, loaded.collect());
-        tracing::info!(experiment = config.name, "the experiment is running");
         let (shadows, sat_out) = (Semaphore::new(1), AtomicU64::new(0));
         let base = trial.policy.clone();
-        // The arms have just been loaded. A suspension of before would hide failures of the serving policies.
-        self.ports.policies.close_breakers();
         let active = Arc::new(ActiveExperiment {
             config,
             arms,
@@ -329,8 +356,19 @@ impl RunningExperiment {
             shadows,
             sat_out,
         });
-        self.state().on = Some(Arc::clone(&active));
-        self.state().refused = None;
+        {
+            let mut state = self.state();
+            // One that has ended meanwhile would begin again, and its promoted arm serve once more.
+            if !self.is_current(trial) {
+                state.tried = None;
+                return;
+            }
+            // The arms have just been loaded. A suspension of before would hide failures of the serving policies.
+            self.ports.policies.close_breakers();
+            state.on = Some(Arc::clone(&active));
+            state.refused = None;
+        }
+        tracing::info!(experiment = active.config.name, "the experiment is running");
         self.ports.ledger.note(on);
         active.judge_if_overdue(&self.ports).await;
     }
@@ -446,7 +484,7 @@ pub(crate) fn has_run(name: &str) -> Failure {
 /// Checks gateway.json periodically and begins or ends experiments, for as long as it is polled.
 pub(crate) async fn keep_following(live: Arc<RunningExperiment>) {
     loop {
-        tokio::time::sleep(LOOK_EVERY).await;
+        sleep(LOOK_EVERY).await;
         live.follow().await;
     }
 }
@@ -545,14 +583,14 @@ impl ActiveExperiment {
         Ok(())
     }
 
-    /// Ends the experiment. If gateway.json now has the `policy` section of one of the arms, that arm is promoted: it
-    /// serves everybody at once.
+    /// Ends the experiment. If gateway.json now has the files and settings of one of the arms, that arm is promoted: it
+    /// serves everybody at once. Where it has had them since the beginning, other changes of `policy` promote nobody.
     fn end(&self, ports: &Ports, now: &PolicyConfig) -> Option<Promotion> {
         let promoted = self
             .config
             .arms
             .iter()
-            .filter(|_| *now != self.base)
+            .filter(|_| (&now.files, &now.settings) != (&self.base.files, &self.base.settings))
             .find(|arm| arm.policy.as_ref().is_some_and(|policy| policy.over(now) == *now));
         let arm = promoted.and_then(|arm| self.arms.get(&arm.name));
         let promotion = arm.and_then(|arm| arm.policies.as_ref()).map(|policies| {

@@ -13,6 +13,8 @@ use crate::ledger::{Event, Tags};
 #[derive(Clone, Debug)]
 pub(crate) struct Acted {
     pub session: String,
+    /// Who asked.
+    pub asker: String,
     pub tags: Tags,
     pub transcript: Arc<Transcript>,
     pub input: PruneInput,
@@ -39,6 +41,9 @@ impl RunningExperiment {
                 let decision = policies.stack().without_breakers().prune(&acted.transcript, acted.input);
                 for record in &decision.records {
                     record.pass_on_log();
+                    if let Some(read) = Event::policy_read(&acted.asker, record, Some(arm.name.as_ref())) {
+                        ledger.note_of(read, acted.tags.clone());
+                    }
                     if let Some(reason) = record.outcome.reason() {
                         let (policy, sha256) = (&record.policy.name, &record.policy.sha256);
                         tracing::warn!(shadow = %arm.name, policy, sha256, reason, "policy failed");

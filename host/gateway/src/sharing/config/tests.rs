@@ -113,6 +113,44 @@ fn two_who_change_people_at_the_same_time_both_get_their_way() {
     }
 }
 
+/// Regression: each removal left an admin in the file that it was made in, and the two together left nobody.
+#[test]
+fn two_admins_who_removed_each_other_on_two_hosts_left_nobody_who_could_add_one() {
+    let both = json!({"version": 1, "admins": ["U1", "U2"], "blocklist": []});
+    let Some([mut one, mut other]) = houses([both.clone(), both.clone()]) else { return };
+    one.pass();
+    other.pass();
+    let settle = |one: &mut House, other: &mut House| {
+        for _ in 0..2 {
+            one.pass();
+            other.pass();
+        }
+        assert_eq!(one.says(), other.says());
+        one.says()
+    };
+    one.write(json!({"version": 1, "admins": ["U1"], "blocklist": []}));
+    other.write(json!({"version": 1, "admins": ["U2"], "blocklist": []}));
+    assert_eq!(settle(&mut one, &mut other)["admins"], json!(["U1"]), "who was first stays");
+    // One of the two was blocked instead.
+    let blocks = json!({"version": 1, "admins": ["U1", "U2"], "blocklist": ["U2"]});
+    for is_first in [true, false] {
+        one.write(both.clone());
+        assert_eq!(settle(&mut one, &mut other), both);
+        one.write(blocks.clone());
+        other.write(json!({"version": 1, "admins": ["U2"], "blocklist": []}));
+        if !is_first {
+            other.pass();
+        }
+        assert_eq!(settle(&mut one, &mut other), blocks);
+    }
+    // A list that names nobody is meant so.
+    one.write(both.clone());
+    settle(&mut one, &mut other);
+    one.write(json!({"version": 1, "admins": [], "blocklist": []}));
+    other.write(json!({"version": 1, "admins": ["U2"], "blocklist": []}));
+    assert_eq!(settle(&mut one, &mut other), json!({"version": 1, "blocklist": []}));
+}
+
 #[test]
 fn a_home_that_is_new_takes_what_there_is_and_keeps_its_own_file_beside() {
     let old = json!({"version": 1, "admins": ["U1"], "blocklist": ["U8"]});

@@ -322,6 +322,7 @@ async fn what_a_contact_says_is_their_answer_was_passed_on_as_it_was_before_they
         is_for_us: true,
         comes_alone: false,
         manner: Some(Addressing::Plain { names: vec![], answered: None }),
+        lost_files: false,
     };
     store.edit(&corrected, NOW).await.unwrap();
     let Some(ProposalVerdict::Meant(answer)) = word(&store, "U1", "1.2", true, NOW).await else {
@@ -341,6 +342,7 @@ async fn what_a_contact_says_is_no_answer_is_accepted_once_as_it_reads_now() {
         is_for_us: true,
         comes_alone: false,
         manner: Some(Addressing::Plain { names: vec![], answered: None }),
+        lost_files: false,
     };
     store.edit(&corrected, NOW).await.unwrap();
     let Some(ProposalVerdict::NotMeant { own: Some(own), waits: true }) = word(&store, "U1", "1.2", false, NOW).await

@@ -22,7 +22,8 @@ async fn bounds_survive_a_restart_and_go_when_they_are_gone_or_forgotten() {
     let mut bounds = Bounds::default();
     bounds.answered(SessionId::of(1), 11_000, Some(9_000), NOW - 25 * 60 * 60 * 1_000);
     bounds.answered(SessionId::of(1), 10_000, Some(12_000), NOW);
-    assert!(bounds.answered_before.is_some());
+    bounds.answered(SessionId::of(1), 10_000, Some(12_000), NOW + 1);
+    assert!(bounds.answered_before.is_some() && bounds.answered.is_some_and(|day| day.at_ms > day.since_ms));
     bounds.refused(SessionId::of(1), 30_000, Some(32_768), Source::Refused, NOW);
     learn(&open(&home), "a", learnt(bounds)).await;
 

@@ -241,15 +241,36 @@ async fn an_imported_case_is_taken_over_once() {
         channel: "C1".into(),
         title: "login".into(),
         opened_by: None,
-        opened_at_ms: 5,
+        opened_at_ms: Some(5),
         notes: vec![note("cache"), note("Cache")],
     };
-    let case = store.import_case(imported()).await.unwrap().expect("it is new");
+    let case = store.import_case(imported(), NOW).await.unwrap().expect("it is new");
     assert_eq!((texts(&case), case.opened_at_ms, case.notes[0].message), (vec!["cache"], 5, None));
-    assert_eq!(store.import_case(imported()).await.unwrap().expect_err("it is there").id, case.id);
+    assert_eq!(store.import_case(imported(), NOW).await.unwrap().expect_err("it is there").id, case.id);
     store.close_case(&order("C1", "Ev1"), NOW).await.unwrap();
-    assert_eq!(store.import_case(imported()).await.unwrap().expect_err("it is closed here").id, case.id);
+    assert_eq!(store.import_case(imported(), NOW).await.unwrap().expect_err("it is closed here").id, case.id);
     let other = opened(&store, "C1", "Ev2").await;
-    let later = ImportedCase { opened_at_ms: 6, ..imported() };
-    assert_eq!(store.import_case(later).await.unwrap().expect_err("another is open").id, other.id);
+    let later = ImportedCase { opened_at_ms: Some(6), ..imported() };
+    assert_eq!(store.import_case(later, NOW).await.unwrap().expect_err("another is open").id, other.id);
+}
+
+#[tokio::test]
+async fn a_case_that_did_not_say_when_it_was_opened_was_opened_again_after_it_was_closed() {
+    let home = home();
+    let store = open(&home);
+    let imported = || ImportedCase {
+        front: FrontName::Slack,
+        channel: "C1".into(),
+        title: "title Ev1".into(),
+        opened_by: None,
+        opened_at_ms: None,
+        notes: vec![note("cache")],
+    };
+    // A case of the same title that was opened here is another one.
+    opened(&store, "C1", "Ev1").await;
+    store.close_case(&order("C1", "Ev2"), NOW).await.unwrap();
+    let case = store.import_case(imported(), NOW).await.unwrap().expect("it is new");
+    assert_eq!((case.opened_at_ms, case.notes[0].at_ms), (NOW, NOW));
+    store.close_case(&order("C1", "Ev3"), NOW).await.unwrap();
+    assert_eq!(store.import_case(imported(), NOW + 9).await.unwrap().expect_err("it is closed here").id, case.id);
 }

@@ -58,8 +58,8 @@ pub(in crate::store::tests) async fn answered(
 }
 
 pub(in crate::store::tests) fn edit(number: usize, text: &str, second: u32) -> Edit {
-    let edited = format!("18000000{second:02}.000000");
-    Edit { message: written(number, text), at: edited, is_for_us: true, comes_alone: false, manner: None }
+    let at = format!("18000000{second:02}.000000");
+    Edit { message: written(number, text), at, is_for_us: true, comes_alone: false, manner: None, lost_files: false }
 }
 
 pub(in crate::store::tests) fn here(anew: bool) -> Changed {
@@ -99,10 +99,27 @@ async fn a_question_that_waits_is_asked_as_it_was_edited_last() {
     assert_eq!(live_texts(&store, KEY).await, ["four", "a"]);
 }
 
+/// Regression: what became a command as it was edited counted as one that an earlier attempt may have carried out.
+#[tokio::test]
+async fn an_attempt_at_other_words_was_taken_for_one_at_the_words_as_edited() {
+    let home = home();
+    let store = open(&home);
+    let inbox = say(&store, 1, "one").await;
+    assert_eq!(ask(&store, inbox).await.begun_at_ms, None);
+    assert_eq!(ask(&store, inbox).await.begun_at_ms, Some(NOW));
+    store.edit(&edit(1, "one", 1), NOW).await.unwrap();
+    assert_eq!(ask(&store, inbox).await.begun_at_ms, Some(NOW), "the words are the same");
+    store.edit(&edit(1, "two", 2), NOW).await.unwrap();
+    let edited = ask(&store, inbox).await;
+    assert_eq!((edited.resumed, edited.begun_at_ms), (true, None));
+    assert_eq!(ask(&store, inbox).await.begun_at_ms, Some(NOW));
+}
+
 #[tokio::test]
 async fn a_change_that_comes_before_its_message_is_not_lost() {
     let home = home();
     let store = open(&home);
+    it_is(&home, NOW);
     assert_eq!(store.edit(&edit(1, "as edited", 1), NOW).await, Ok(Changed::Unknown));
     let inbox = say(&store, 1, "as it was").await;
     assert_eq!(waits_as(&store, inbox).await, "as edited");
@@ -113,9 +130,10 @@ async fn a_change_that_comes_before_its_message_is_not_lost() {
     assert_eq!(store.open_work().await.unwrap().pending.len(), 1);
     // After a day it has no effect any more: the message would have arrived by then. Nor is it stored for long.
     deleted(&store, &at(3)).await;
-    let later = NOW + SEEN_FOR.as_millis() as i64;
-    assert!(store.accept(&written(3, "x"), later).await.unwrap().is_some());
     deleted(&store, &at(4)).await;
+    let later = NOW + SEEN_FOR.as_millis() as i64;
+    it_is(&home, later);
+    assert!(store.accept(&written(3, "x"), later).await.unwrap().is_some());
     for n in 5..=20 {
         store.accept(&written(n, "x"), later).await.unwrap();
     }
@@ -348,6 +366,7 @@ async fn what_is_deleted_leaves_window_archive_and_index() {
     assert_eq!(deleted(&store, &at(1)).await, Changed::Nothing, "it was redelivered");
     // An answer is found by the message that showed it.
     assert_eq!(deleted(&store, "reply-2").await, here(true));
+    assert_eq!(deleted(&store, "reply-2").await, Changed::Nothing, "it was redelivered");
     assert_eq!(live_texts(&store, KEY).await[4..], ["what else?", WORDS[1]]);
 }
 
@@ -407,19 +426,19 @@ async fn of_several_that_are_asked_again_each_is_edited_and_deleted_as_its_own()
     let home = home();
     let store = open(&home);
     let mut turns = vec![];
-    for (number, user, text) in [(1, "U1", "eins"), (2, "U2", "a secret"), (3, "U1", "drei")] {
+    for (number, user, text) in [(1, "U1", "eins"), (2, "U2", "a secret\nof May"), (3, "U1", "drei")] {
         let message = Inbound { user: user.into(), key: CHANNEL.parse().unwrap(), ..written(number, text) };
         let inbox = store.accept(&message, NOW).await.unwrap().expect("new");
         turns.push(ask(&store, inbox).await.turn);
     }
-    let text = "U1: eins\n\nU2: a secret\n\nU1: drei";
-    let pieces = vec![(turns[0], 0..8), (turns[1], 10..22), (turns[2], 24..32)];
+    let text = "U1: eins\n\nU2: a secret\n  of May\n\nU1: drei";
+    let pieces = vec![(turns[0], 0..8), (turns[1], 10..31), (turns[2], 33..41)];
     let also = vec![(turns[0], "U1".into()), (turns[1], "U2".into())];
     let outcome = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
     store.record(turns[2], Recorded { also, pieces, outcome, ..recorded(text, "a") }, NOW).await.unwrap();
     store.finish(turns[2], vec![sent(0, Some("reply-3"))], vec![], NOW).await.unwrap();
     let own = |number, user: &str, text: &str| (text.to_owned(), at(number), user.to_owned());
-    let all = [own(1, "U1", "eins"), own(2, "U2", "a secret"), own(3, "U1", "drei")];
+    let all = [own(1, "U1", "eins"), own(2, "U2", "a secret\nof May"), own(3, "U1", "drei")];
     assert_eq!(asked_again(&store, &at(3), "Ev9").await, all);
     let before = store.again(("U1", false), &MessageRef::new("D1", at(3)), reaction("Ev9"), NOW).await;
     assert_eq!(before, Ok(RegenerateOutcome::Before), "the same wish");
@@ -437,15 +456,16 @@ async fn of_several_that_are_asked_again_each_is_edited_and_deleted_as_its_own()
 #[tokio::test]
 async fn what_came_while_a_question_was_being_answered_is_asked_again_with_it() {
     const CHANNEL: &str = "slack:channel:D1";
-    for (key, wished_at, named) in [(KEY, 1, ""), (KEY, 2, ""), (CHANNEL, 1, "U1: ")] {
+    let (plain, named) = ("only\nfor May", "U1: only\n  for May");
+    for (key, wished_at, said) in [(KEY, 1, plain), (KEY, 2, plain), (CHANNEL, 1, named)] {
         let home = home();
         let store = open(&home);
         let ask_there = async |number, text| {
             let message = Inbound { user: "U1".into(), key: key.parse().unwrap(), ..written(number, text) };
             ask(&store, store.accept(&message, NOW).await.unwrap().expect("new")).await
         };
-        let (first, came) = (ask_there(1, "where?").await, ask_there(2, "only for May").await.turn);
-        let said = Message::user(format!("{named}only for May"));
+        let (first, came) = (ask_there(1, "where?").await, ask_there(2, plain).await.turn);
+        let said = Message::user(said);
         let ids = store.archive(first.session, came, std::slice::from_ref(&said), NOW).await.unwrap();
         let outcome = TurnOutcome { asked_by: Some("U1".into()), ..TurnOutcome::default() };
         let mut answer = Recorded { also: vec![(came, "U1".into())], outcome, ..recorded("where?", "in the worker") };
@@ -453,7 +473,7 @@ async fn what_came_while_a_question_was_being_answered_is_asked_again_with_it() 
         store.record(first.turn, answer, NOW).await.unwrap();
         store.finish(first.turn, vec![sent(0, Some("reply-1"))], vec![], NOW).await.unwrap();
         let own = |number, text: &str| (text.to_owned(), at(number), "U1".to_owned());
-        let both = [own(1, "where?"), own(2, "only for May")];
+        let both = [own(1, "where?"), own(2, plain)];
         assert_eq!(asked_again(&store, &at(wished_at), "Ev9").await, both);
         assert_eq!(live_texts(&store, key).await, [""; 0], "the old answer leaves the window");
     }

@@ -20,6 +20,7 @@ mod parking;
 mod person;
 mod presence;
 mod presses;
+mod reattached;
 mod receipts;
 mod repeats;
 mod retention;

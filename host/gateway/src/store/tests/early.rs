@@ -14,6 +14,7 @@ use crate::chat::Edit;
 async fn a_question_that_was_stopped_before_it_arrived_is_not_asked() {
     let home = home();
     let store = open(&home);
+    it_is(&home, NOW);
     let stopped = async |number: usize| store.stop_early(&MessageRef::new("D1", at(number)), "U1", NOW).await.unwrap();
     assert!(stopped(1).await && stopped(1).await, "it comes twice");
     let inbox = say(&store, 1, "never mind").await;
@@ -74,4 +75,15 @@ async fn a_question_was_asked_that_was_stopped_before_it_arrived_if_its_edit_was
         let inbox = say(&store, number, "a giraffe?").await;
         assert_eq!(ask(&store, inbox).await.called_off, Some(CalledOff::Stopped), "{number}");
     }
+}
+
+/// It has the position of the question.
+#[tokio::test]
+async fn an_answer_that_is_handed_on_is_not_called_off_with_its_deleted_question() {
+    let home = home();
+    let store = open(&home);
+    answered(&store, 1, "which?", "I have asked", 0).await;
+    deleted(&store, &at(1)).await;
+    let answer = Inbound { event_id: ":answer:7".into(), ..written(1, "the third") };
+    assert!(store.accept(&answer, NOW).await.unwrap().is_some());
 }

@@ -1,6 +1,8 @@
 //! Which escalation a message answers.
 
-use pmk_core::FrontName;
+use std::time::Duration;
+
+use pmk_core::{FrontName, ImageId};
 
 use super::*;
 use crate::{
@@ -48,16 +50,28 @@ async fn said(store: &Store, event_id: &str, user: &str, thread: Option<&str>) -
 /// A store in which a thread waits for U2 and U3.
 async fn waiting(home: &Home) -> Store {
     let store = open(home);
-    let asked = ask(&store, said(&store, "Ev1", "U1", None).await).await;
-    let escalation = Some(EscalationUpdate::Asked(FrontName::Slack, marker(&["U2", "U3"])));
-    store.record(asked.turn, Recorded { escalation, ..recorded("q", "forwarded") }, NOW).await.unwrap();
-    store.finish(asked.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
+    puts(&store, "Ev1", marker(&["U2", "U3"]), NOW).await;
     store
+}
+
+/// U1 has this put to contacts, at this time.
+async fn puts(store: &Store, event_id: &str, marker: Marker, now: i64) -> TurnId {
+    let asked = ask(store, said(store, event_id, "U1", None).await).await;
+    let escalation = Some(EscalationUpdate::Asked(FrontName::Slack, marker));
+    store.record(asked.turn, Recorded { escalation, ..recorded("q", "forwarded") }, now).await.unwrap();
+    store.finish(asked.turn, vec![sent(0, None)], vec![], now).await.unwrap();
+    asked.turn
+}
+
+/// What somebody has said in this turn about a question, to one contact or to all.
+fn remark(user: &str, text: &str, open: &OpenTurn, to: Option<&str>) -> EscalationRemark {
+    let to = to.map(str::to_owned);
+    EscalationRemark { user_id: user.into(), text: text.into(), turn: Some(open.turn), to }
 }
 
 /// Whether a message is about a question that its author has asked, and that waits.
 fn asks(open: &OpenTurn) -> bool {
-    matches!(open.concern.as_deref(), Some(Concern::Asker(_)))
+    matches!(open.concern.as_deref(), Some(Concern::Asker(..)))
 }
 
 #[tokio::test]
@@ -110,7 +124,7 @@ async fn a_nul_in_what_was_said_about_a_question_kept_its_answer_from_being_park
     let home = home();
     let store = open(&home);
     let open = ask(&store, said(&store, "Ev1", "U1", None).await).await;
-    let exchange = vec![EscalationRemark { user_id: "U3".into(), text: "a\0b".into(), turn: None }];
+    let exchange = vec![EscalationRemark { user_id: "U3".into(), text: "a\0b".into(), turn: None, to: None }];
     let escalation = Some(EscalationUpdate::Asked(FrontName::Slack, Marker { exchange, ..marker(&["U2", "U3"]) }));
     store.record(open.turn, Recorded { escalation, ..recorded("q", "forwarded") }, NOW).await.unwrap();
     store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
@@ -148,6 +162,29 @@ async fn a_marker_of_pmk_is_imported_once_and_never_over_our_own() {
     assert_eq!(store.escalations().await.unwrap(), [marker(&["U2"])]);
 }
 
+/// It had been forgotten after a day, or was kept with its words; and forgotten after all once something else had been
+/// asked in its thread.
+#[tokio::test]
+async fn what_pmk_had_asked_waited_again_once_it_was_imported_a_day_after_its_end() {
+    for again in [false, true] {
+        let home = home();
+        let store = open(&home);
+        let pmks = Marker { question: "heliotrope?".into(), ..marker(&["U2"]) };
+        assert!(store.import_escalation(FrontName::Slack, &pmks).await.unwrap());
+        store.cancel_escalation("C1", "1.1", "han", NOW).await.unwrap().expect("it waits");
+        if again {
+            puts(&store, "Ev1", pmks.clone(), NOW).await;
+            store.cancel_escalation("C1", "1.1", "han", NOW).await.unwrap().expect("it waits");
+        }
+        // Whenever something is asked, what ended more than a day ago is forgotten.
+        let other = Marker { thread_ts: "2.2".into(), ..marker(&["U2"]) };
+        let asked_by = Some(puts(&store, "Ev2", other.clone(), NOW + 25 * 60 * 60 * 1_000).await);
+        is_gone(&home, "heliotrope");
+        assert!(!store.import_escalation(FrontName::Slack, &pmks).await.unwrap(), "{again}");
+        assert_eq!(store.escalations().await.unwrap(), [Marker { asked_by, ..other }], "{again}");
+    }
+}
+
 #[tokio::test]
 async fn where_a_message_goes_survives_a_crash() {
     let home = home();
@@ -182,7 +219,7 @@ async fn what_is_no_answer_leaves_the_thread_waiting_with_what_was_said() {
         store.read_as(&open, &Reading::of(word), vec![], NOW).await.unwrap();
         let again = ask(&store, inbox).await;
         assert_eq!(again.reading.as_deref(), Some(&Reading::of(word)), "read once");
-        let words = EscalationRemark { user_id: user.into(), text: event.into(), turn: Some(open.turn) };
+        let words = remark(user, event, &open, None);
         let escalation = Some(EscalationUpdate::Said(FrontName::Slack, asked(&[]), words));
         store.record(open.turn, Recorded { escalation, ..recorded("q", "a") }, NOW).await.unwrap();
         store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
@@ -234,7 +271,7 @@ async fn asking_apart(home: &Home) -> (Store, TurnId, Marker) {
 }
 
 /// The same once they were asked.
-async fn waiting_apart(home: &Home) -> (Store, Marker) {
+pub(super) async fn waiting_apart(home: &Home) -> (Store, Marker) {
     let (store, turn, marker) = asking_apart(home).await;
     let sent = [(0, "9.0"), (1, "9.1"), (2, "9.2")].map(|(part, ts)| sent(part, Some(ts)));
     store.finish(turn, sent.to_vec(), vec![], NOW).await.unwrap();
@@ -331,7 +368,7 @@ async fn an_answer_that_is_handed_on_is_the_askers_and_survives_a_crash() {
 }
 
 /// What a contact's turn hands on to the asker.
-async fn handed_on(store: &Store, said: &OpenTurn, marker: &Marker) -> Inbound {
+pub(super) async fn handed_on(store: &Store, said: &OpenTurn, marker: &Marker) -> Inbound {
     assert!(store.claim_answer(said, marker).await.unwrap());
     let answer = crate::store::handed_on(said.turn, &said.inbound, marker).expect("it is asked apart");
     let parts = vec![Outgoing { purpose: Purpose::HandOn { answer: Box::new(answer.clone()) }, ..Outgoing::default() }];
@@ -341,8 +378,58 @@ async fn handed_on(store: &Store, said: &OpenTurn, marker: &Marker) -> Inbound {
     answer
 }
 
+/// Once, it was posted by the contact's own turn, while the answer waited for the model.
+#[tokio::test]
+async fn what_a_contact_added_to_an_answer_reached_the_asker_before_it() {
+    let home = home();
+    let (store, marker) = waiting_apart(&home).await;
+    let said = ask(&store, told(&store, "Ev2", "U2", Some("9.1")).await).await;
+    let answer = handed_on(&store, &said, &marker).await;
+    let answer = store.accept(&answer, NOW).await.unwrap().expect("a new message");
+    let more = wrote(&store, "U2", "5.5", "Correction").await;
+    assert!(!store.claim_answer(&more, &marker).await.unwrap());
+    let words = "U2 adds: heliotrope".to_owned();
+    let adding = crate::store::addition(more.turn, &more.inbound, &marker, words.clone()).expect("it is asked apart");
+    let hand_on = Purpose::HandOn { answer: Box::new(adding.clone()) };
+    let parts = vec![Outgoing { purpose: hand_on, ..Outgoing::default() }];
+    store.record(more.turn, Recorded { parts, messages: vec![], ..recorded("q", "a") }, NOW).await.unwrap();
+    store.finish(more.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
+    let added = store.accept(&adding, NOW).await.unwrap().expect("a new message");
+    let open = store.open_in(&"slack:dm:U1".parse().unwrap()).await.unwrap();
+    assert_eq!(open.iter().map(|pending| pending.inbox).collect::<Vec<_>>(), [answer, added]);
+    // It takes nothing from the answer, before and after that is passed on.
+    let begun = ask(&store, added).await;
+    assert_eq!((&begun.inbound.text, begun.absorbs()), (&words, Some(&answered(marker.clone()))));
+    let passing_on = ask(&store, answer).await;
+    assert_eq!(passing_on.absorbs(), Some(&answered(marker.clone())));
+    store.record(passing_on.turn, recorded("q", "a"), NOW).await.unwrap();
+    store.finish(passing_on.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
+    assert_eq!(store.escalations().await.unwrap(), []);
+    assert!(ask(&store, added).await.absorbs().is_some());
+    // Taken back, it makes nothing wait again.
+    takes_back(&store, "U2", "5.5").await;
+    is_gone(&home, "heliotrope");
+    let deleted = ask(&store, added).await;
+    assert_eq!(deleted.called_off, Some(CalledOff::Deleted));
+    assert_eq!(store.reopened(&deleted.inbound).await.unwrap(), None);
+    assert_eq!(store.escalations().await.unwrap(), []);
+}
+
+/// They read the number of the contact's turn in its id.
+#[tokio::test]
+async fn what_a_contact_had_added_to_an_answer_was_parked_by_hosts_of_the_version_before() {
+    let home = home();
+    let (store, marker) = waiting_apart(&home).await;
+    let more = wrote(&store, "U2", "5.5", "Correction").await;
+    let adding = crate::store::addition(more.turn, &more.inbound, &marker, "more".into()).expect("it is asked apart");
+    let answer = crate::store::handed_on(more.turn, &more.inbound, &marker).expect("it is asked apart");
+    assert!(crate::store::is_addition(&adding) && !crate::store::is_addition(&answer));
+    let number = adding.event_id.strip_prefix(":answer:").expect("it is handed on").parse::<i64>();
+    assert!(number.expect("a number") < 0, "no turn with this number has claimed the answer");
+}
+
 /// Begins the turn of a message that this person has written at this position, in their direct message.
-async fn wrote(store: &Store, user: &str, ts: &str, text: &str) -> OpenTurn {
+pub(super) async fn wrote(store: &Store, user: &str, ts: &str, text: &str) -> OpenTurn {
     let reply_to = ReplyTo { channel: format!("D{user}"), thread_ts: None };
     let message = Inbound {
         user: user.into(),
@@ -383,6 +470,22 @@ async fn an_answer_that_its_contact_had_deleted_stayed_in_the_conversation_of_th
 }
 
 #[tokio::test]
+async fn an_image_that_a_contact_had_sent_was_gone_once_their_conversation_was_erased() {
+    let home = home();
+    let (store, marker) = waiting_apart(&home).await;
+    let said = wrote(&store, "U2", "5.5", "this one").await;
+    let image = StoredImage { sha256: ImageId::of(b"heliotrope"), bytes: b"heliotrope".as_slice().into() };
+    store.keep_attached(&said, said.live.revision, &said.inbound.attached, vec![image.clone()]).await.unwrap();
+    let answer = handed_on(&store, &said, &marker).await;
+    let passing_on = ask(&store, store.accept(&answer, NOW).await.unwrap().expect("a new message")).await;
+    store.record(passing_on.turn, recorded("They say: this one", "It is the flower."), NOW).await.unwrap();
+    store.finish(passing_on.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
+    let theirs = "slack:dm:U2".parse().unwrap();
+    store.erase_conversation(&theirs, Erasing::Anyway, Duration::ZERO, NOW).await.unwrap();
+    assert_eq!(store.images(vec![image.sha256.clone()]).await.unwrap(), [image]);
+}
+
+#[tokio::test]
 async fn an_answer_that_its_contact_had_deleted_was_passed_on() {
     let home = home();
     let (store, marker) = waiting_apart(&home).await;
@@ -408,7 +511,7 @@ async fn what_was_deleted_of_what_was_said_about_a_question_was_passed_on_with_i
     let (store, marker) = waiting_apart(&home).await;
     for (user, ts, text) in [("U2", "5.5", "Which customer?"), ("U1", "6.6", "heliotrope"), ("U2", "7.7", "I see")] {
         let said = wrote(&store, user, ts, text).await;
-        let words = EscalationRemark { user_id: user.into(), text: text.into(), turn: Some(said.turn) };
+        let words = remark(user, text, &said, None);
         let escalation = Some(EscalationUpdate::Said(FrontName::Slack, marker.clone(), words));
         let said_on = Recorded { escalation, messages: vec![], ..recorded("", "said") };
         store.record(said.turn, said_on, NOW).await.unwrap();
@@ -447,7 +550,7 @@ async fn what_a_contact_ordered_while_something_waited_for_them_was_read_as_an_a
 /// An edit of this message.
 fn edit(message: Inbound) -> Edit {
     let manner = Some(Addressing::Plain { names: vec![], answered: None });
-    Edit { message, at: "9.9".into(), is_for_us: true, comes_alone: false, manner }
+    Edit { message, at: "9.9".into(), is_for_us: true, comes_alone: false, manner, lost_files: false }
 }
 
 #[tokio::test]
@@ -533,6 +636,39 @@ async fn what_a_message_had_said_was_kept_as_its_reading_and_claimed_the_answer(
     assert_eq!((deleted.called_off, deleted.reading), (Some(CalledOff::Deleted), None));
 }
 
+/// Once, it went to whoever had asked back last.
+#[tokio::test]
+async fn a_reply_under_the_question_back_of_one_contact_was_for_another() {
+    let home = home();
+    let (store, marker) = waiting_apart(&home).await;
+    for (event, user, thread, back) in [("Ev2", "U2", "9.1", "7.1"), ("Ev3", "U3", "9.2", "7.2")] {
+        let open = ask(&store, told(&store, event, user, Some(thread)).await).await;
+        let words = remark(user, "which month?", &open, None);
+        let escalation = Some(EscalationUpdate::Said(FrontName::Slack, marker.clone(), words));
+        let to = Outgoing { to: Some("U1".into()), purpose: Purpose::PassedOn, ..Outgoing::reply("which month?") };
+        store.record(open.turn, Recorded { parts: vec![to], escalation, ..recorded("q", "a") }, NOW).await.unwrap();
+        store.finish(open.turn, vec![sent(0, Some(back))], vec![], NOW).await.unwrap();
+    }
+    let concern = async |event: &str, thread: Option<&str>| {
+        let open = ask(&store, told(&store, event, "U1", thread).await).await;
+        store.finish(open.turn, vec![], vec![], NOW).await.unwrap();
+        match open.concern.as_deref() {
+            Some(Concern::Asker(marker, to)) => (to.clone(), marker.asked_back_by().map(str::to_owned)),
+            other => panic!("it is the asker's: {other:?}"),
+        }
+    };
+    let [first, last] = ["U2", "U3"].map(|user| Some(user.to_owned()));
+    assert_eq!(concern("Ev4", Some("7.1")).await, (first.clone(), last.clone()));
+    assert_eq!(concern("Ev5", Some("7.2")).await, (last.clone(), last.clone()));
+    assert_eq!(concern("Ev6", None).await, (None, last.clone()));
+    let reply = ask(&store, told(&store, "Ev7", "U1", Some("7.2")).await).await;
+    let words = remark("U1", "March", &reply, last.as_deref());
+    let escalation = Some(EscalationUpdate::Said(FrontName::Slack, marker, words));
+    store.record(reply.turn, Recorded { escalation, ..recorded("q", "a") }, NOW).await.unwrap();
+    store.finish(reply.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
+    assert_eq!(concern("Ev8", None).await, (None, first), "the other one still waits for a reply");
+}
+
 /// A store in which U1 had asked U2 and U3, U2 has answered, and U4 is asked something else in the same thread.
 async fn asked_twice(home: &Home) -> (Store, [Marker; 2]) {
     let (store, first) = waiting_apart(home).await;
@@ -548,8 +684,19 @@ async fn asked_twice(home: &Home) -> (Store, [Marker; 2]) {
     let parts = vec![Outgoing::reply("asked"), to];
     store.record(again.turn, Recorded { parts, escalation, ..recorded("q", "a") }, NOW).await.unwrap();
     store.finish(again.turn, vec![sent(0, Some("9.8")), sent(1, Some("9.9"))], vec![], NOW).await.unwrap();
-    let earlier = vec![EarlierQuestion { asked_by: first.asked_by.unwrap(), question: first.question.clone() }];
+    let (asked_by, question, answered_by) = (first.asked_by.unwrap(), first.question.clone(), Some("U2".into()));
+    let earlier = vec![EarlierQuestion { asked_by, question, answered_by }];
     (store, [first, Marker { asked_by: Some(again.turn), earlier, ..secret }])
+}
+
+#[tokio::test]
+async fn who_had_answered_the_first_question_of_a_thread_could_not_correct_it_after_the_second() {
+    let home = home();
+    let (store, [first, _]) = asked_twice(&home).await;
+    let correction = ask(&store, told(&store, "Ev4", "U2", Some("9.1")).await).await;
+    let about = correction.absorbs().expect("it is about the first one");
+    assert_eq!((&about.question, about.answered_by.as_deref()), (&first.question, Some("U2")));
+    assert!(!store.claim_answer(&correction, about).await.unwrap());
 }
 
 /// Once, whoever had been asked about the first question of a thread was told of the second, and answered it.
@@ -570,7 +717,7 @@ async fn a_second_question_of_a_thread_was_answered_by_those_who_were_asked_the_
     let talk = ask(&store, told(&store, "Ev5", "U3", None).await).await;
     assert_eq!(talk.absorbs(), None);
     store.finish(talk.turn, vec![], vec![], NOW).await.unwrap();
-    let words = EscalationRemark { user_id: "U3".into(), text: "done".into(), turn: None };
+    let words = EscalationRemark { user_id: "U3".into(), text: "done".into(), turn: None, to: None };
     let escalation = Some(EscalationUpdate::Said(FrontName::Slack, first.clone(), words));
     let remark = ask(&store, told(&store, "Ev6", "U3", Some("9.2")).await).await;
     store.record(remark.turn, Recorded { escalation, ..recorded("q", "a") }, NOW).await.unwrap();

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use pmk_stand_ins::patience::PATIENCE;
 
 use super::{
@@ -10,6 +11,7 @@ use super::{
     *,
 };
 use crate::{
+    chat::{DeletedAuthor, Deletion},
     directive::Kind,
     store::{Bound, Erasing, error::Fault, sql::Connection},
 };
@@ -443,11 +445,11 @@ async fn who_is_about_to_leave_hands_on_what_it_has_not_begun_and_what_one_does_
     let (second, _other_lock) = at_work(&other).await;
     let (begun, waits) = (accept(&first, KEY, "Ev1").await, accept(&first, "slack:dm:U2", "Ev2").await);
     let turn = ask(&first, begun).await.turn;
-    assert!(!second.look_after_hosts().await.unwrap() && !second.is_first());
+    assert!(!second.look_after_hosts().await.unwrap() && !second.is_first_to_hear());
     first.leaves().await.unwrap();
     assert!(second.look_after_hosts().await.unwrap(), "there is something to see to");
     assert!(!second.look_after_hosts().await.unwrap(), "once");
-    assert!(second.is_first() && !second.has_other_hosts());
+    assert!(second.is_first_to_hear() && !second.has_other_hosts());
     assert_eq!((open_at(&first).await, open_at(&second).await), (vec![begun], vec![waits]));
     answer(&second, waits).await;
     // It finishes what it has begun.
@@ -462,6 +464,41 @@ async fn who_is_about_to_leave_hands_on_what_it_has_not_begun_and_what_one_does_
     assert_eq!(open_at(&second).await, [left]);
 }
 
+/// Regression: each went by its last look, at which the others were still running, and nobody said goodbye.
+#[tokio::test]
+async fn hosts_that_were_stopped_at_the_same_time_each_left_the_goodbye_to_the_others() {
+    let Some([one, other]) = two() else { return };
+    let (first, _lock) = at_work(&one).await;
+    let (second, _other_lock) = at_work(&other).await;
+    first.look_after_hosts().await.unwrap();
+    assert!(first.has_other_hosts() && second.has_other_hosts());
+    first.leaves().await.unwrap();
+    second.leaves().await.unwrap();
+    assert!(first.others_stay().await, "the second had not said that it leaves");
+    assert!(!second.others_stay().await);
+}
+
+/// Regression: saying goodbye waited for what it was never told.
+#[tokio::test]
+async fn a_host_that_could_not_say_that_it_leaves_never_learned_whether_others_go_on() {
+    let Some([one, other]) = two() else { return };
+    let (first, _lock) = at_work(&one).await;
+    let (second, _other_lock) = at_work(&other).await;
+    falls_silent(&one);
+    are_long_heard(&one);
+    assert!(second.look_after_hosts().await.unwrap());
+    assert!(matches!(first.leaves().await, Err(StoreError::TakenOver { .. })));
+    assert_eq!(first.others_stay().now_or_never(), Some(true));
+}
+
+/// Regression: it waited until its turns had ended, or left without a goodbye if that took long.
+#[tokio::test]
+async fn a_host_that_was_alone_learned_only_as_it_ended_that_nobody_goes_on() {
+    let Some([one, _]) = two() else { return };
+    let (alone, _lock) = at_work(&one).await;
+    assert_eq!(alone.others_stay().now_or_never(), Some(false));
+}
+
 #[tokio::test]
 async fn where_the_database_was_away_for_a_while_one_host_is_the_first_all_the_same() {
     let Some([one, other]) = two() else { return };
@@ -470,7 +507,7 @@ async fn where_the_database_was_away_for_a_while_one_host_is_the_first_all_the_s
     nothing_is_heard(&one);
     first.look_after_hosts().await.unwrap();
     second.look_after_hosts().await.unwrap();
-    assert!(first.is_first() && !second.is_first());
+    assert!(first.is_first_to_hear() && !second.is_first_to_hear());
 }
 
 /// Regression: while the first host could not reach Slack, what everybody had missed was read back by nobody.
@@ -490,7 +527,6 @@ async fn the_first_host_put_off_for_all_what_needs_one_that_hears() {
         first.look_after_hosts().await.unwrap();
         second.look_after_hosts().await.unwrap();
         assert_eq!([first.is_first_to_hear(), second.is_first_to_hear()], expected, "{deaf:?}");
-        assert!(first.is_first() && !second.is_first(), "{deaf:?}");
     }
     second.says_deaf(false).await.unwrap();
     second.leaves().await.unwrap();
@@ -514,14 +550,53 @@ async fn who_sets_a_question_aside_does_not_free_the_conversation_that_another_h
     answer(&second, next).await;
 }
 
+/// Regression: the host that had taken the question in found it lying, and said that this must not happen.
+#[tokio::test]
+async fn a_question_that_another_host_took_up_again_was_open_where_it_was_accepted() {
+    let Some([one, other]) = two() else { return };
+    let (first, _lock) = at_work(&one).await;
+    let (second, _other_lock) = at_work(&other).await;
+    for is_stopped in [false, true] {
+        let inbox = accept(&first, KEY, &format!("Ev{is_stopped}")).await;
+        first.park(inbox, "the model cannot answer it", vec![], NOW).await.unwrap();
+        match is_stopped {
+            false => drop(second.unpark(None, NOW).await.unwrap()),
+            true => drop(second.stop(&KEY.parse().unwrap(), vec![inbox], "U1", None, NOW).await.unwrap()),
+        }
+        assert_eq!((open_at(&first).await, open_at(&second).await), (vec![], vec![inbox]), "{is_stopped}");
+        answer(&second, inbox).await;
+    }
+}
+
+/// Regression: the answer came out on the terminal of the host where the question was taken up again.
+#[tokio::test]
+async fn a_question_from_a_hosts_terminal_moved_to_the_host_that_took_it_up_again() {
+    let Some([one, other]) = two() else { return };
+    let (first, lock) = at_work(&one).await;
+    let (second, _other_lock) = at_work(&other).await;
+    let inbox = accept(&first, "console:dm:U1", "Ev1").await;
+    first.park(inbox, "the model cannot answer it", vec![], NOW).await.unwrap();
+    let elsewhere = second.unpark(None, NOW).await.unwrap();
+    assert_eq!((elsewhere.pending, elsewhere.left), (vec![], 1));
+    assert_eq!((open_at(&first).await, open_at(&second).await), (vec![inbox], vec![]));
+    assert!(first.open_work().await.unwrap().reopened.contains(&inbox), "it was not lost");
+    // What was asked where nobody is any more, whoever takes it up answers.
+    first.park(inbox, "the model cannot answer it", vec![], NOW).await.unwrap();
+    gone(first).await;
+    drop(lock);
+    second.look_after_hosts().await.unwrap();
+    assert_eq!(second.unpark(None, NOW).await.unwrap().messages(), 1);
+    assert_eq!(open_at(&second).await, [inbox]);
+}
+
 #[tokio::test]
 async fn hosts_are_listed_with_their_version_their_last_sign_and_what_they_work_on_and_the_first_speaks_for_all() {
     let Some([one, other]) = two() else { return };
     let (first, lock) = at_work(&one).await;
     let (second, _other_lock) = at_work(&other).await;
     first.look_after_hosts().await.unwrap();
-    assert_eq!((first.is_first(), first.has_other_hosts()), (true, true));
-    assert_eq!((second.is_first(), second.has_other_hosts()), (false, true));
+    assert_eq!((first.is_first_to_hear(), first.has_other_hosts()), (true, true));
+    assert_eq!((second.is_first_to_hear(), second.has_other_hosts()), (false, true));
     ask(&first, accept(&first, KEY, "Ev1").await).await;
     asked(&one, |conn| conn.execute("UPDATE host SET version = '7.7.7' WHERE id = 2", []).unwrap());
     assert_eq!(second.hosts().await.unwrap()[0].state, HostState::Deaf, "it has not said that it hears");
@@ -541,7 +616,7 @@ async fn hosts_are_listed_with_their_version_their_last_sign_and_what_they_work_
     are_long_heard(&one);
     assert!(second.look_after_hosts().await.unwrap());
     second.look_after_hosts().await.unwrap();
-    assert_eq!((second.is_first(), second.has_other_hosts()), (true, false));
+    assert_eq!((second.is_first_to_hear(), second.has_other_hosts()), (true, false));
     assert_eq!(second.hosts().await.unwrap().len(), 1);
     drop((first, lock));
 }
@@ -568,4 +643,27 @@ async fn a_message_was_answered_twice_by_hosts_whose_clocks_are_more_than_a_day_
     let (message, half_a_day) = (inbound(KEY, "Ev1"), 13 * 60 * 60 * 1_000);
     assert!(behind.accept(&message, NOW - half_a_day).await.unwrap().is_some());
     assert_eq!(ahead.accept(&message, NOW + half_a_day).await.unwrap(), None);
+}
+
+/// Regression: that a message was deleted, or what it was edited to, did not count for a host whose clock is more than a day
+/// ahead of the clock of the host that heard of it.
+#[tokio::test]
+async fn a_message_was_answered_that_was_deleted_before_it_came_by_the_clock_of_another_host() {
+    let Some([one, other]) = two() else { return };
+    let (behind, _lock) = at_work(&one).await;
+    let (ahead, _other_lock) = at_work(&other).await;
+    let (before, after) = (NOW - 13 * 60 * 60 * 1_000, NOW + 13 * 60 * 60 * 1_000);
+    let deletion = |ts: &str| Deletion { message: MessageRef::new("D1", ts), thread: None, of: DeletedAuthor::Us };
+    let comes =
+        |number: usize| Inbound { ts: format!("170000000{number}.000100"), ..inbound(KEY, &format!("Ev{number}")) };
+    for (number, by) in [(1, after), (2, before)] {
+        let message = comes(number);
+        assert_eq!(behind.delete(&deletion(&message.ts), None, before).await.unwrap(), Changed::Unknown);
+        ahead.forget_early_changes(after).await.unwrap();
+        assert_eq!(ahead.accept(&message, by).await.unwrap(), None, "{number}");
+    }
+    let stopped = comes(3);
+    assert!(behind.stop_early(&MessageRef::new("D1", &stopped.ts), "U1", before).await.unwrap());
+    let inbox = ahead.accept(&stopped, after).await.unwrap().unwrap();
+    assert_eq!(ask(&ahead, inbox).await.called_off, Some(CalledOff::Stopped));
 }

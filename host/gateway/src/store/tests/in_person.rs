@@ -67,3 +67,28 @@ async fn what_goes_in_person_twice_stands_where_it_went_last() {
     assert_eq!(store.vote(&liked("U1", "D1", "1.1"), true, NOW).await.unwrap(), Vote::NoAnswer);
     assert!(matches!(store.vote(&liked("U1", "D1", "1.2"), true, NOW).await.unwrap(), Vote::Counted(_)));
 }
+
+/// Regression: after a restart, only the newest was quoted in person, and never what came while it was being answered.
+#[tokio::test]
+async fn of_what_was_answered_together_only_a_part_was_known() {
+    let home = home();
+    let store = open(&home);
+    let asks = async |event_id: &str, user: &str| {
+        let question = Inbound { user: user.into(), ..inbound(KEY, event_id) };
+        ask(&store, store.accept(&question, NOW).await.unwrap().expect("a new message")).await
+    };
+    let (first, newest, came) = (asks("Ev1", "U1").await, asks("Ev2", "U2").await, asks("Ev3", "U1").await);
+    let said = Message::user("U1: and\n  when?");
+    let ids = store.archive(newest.session, came.turn, std::slice::from_ref(&said), NOW).await.unwrap();
+    let pieces = vec![(first.turn, 0..9), (newest.turn, 11..21)];
+    let also = [first.turn, came.turn].map(|turn| (turn, "U1".to_owned())).into();
+    let mut answer = Recorded { also, pieces, ..recorded("U1: what?\n\nU2: where?", "a") };
+    answer.messages.insert(1, Entry::new(ids[0], said));
+    store.record(newest.turn, answer, NOW).await.unwrap();
+    let asked = store.asked_together(newest.turn, &KEY.parse().unwrap()).await.unwrap();
+    let asked: Vec<(&str, &str)> = asked.iter().map(|(user, text)| (&**user, &**text)).collect();
+    assert_eq!(asked, [("U1", "what?"), ("U2", "where?"), ("U1", "and\nwhen?")]);
+    let alone = turn(&store, "slack:channel:C2", "Ev4").await;
+    let asked = store.asked_together(alone.turn, &alone.inbound.key).await.unwrap();
+    assert_eq!(asked, [("U1".to_owned(), "question Ev4".to_owned())]);
+}

@@ -1,6 +1,8 @@
 //! Whole conversations, exported from one store and imported into another; and cuts back to an earlier turn.
 
-use pmk_core::{Block, Origin, Role, SessionKey};
+use std::time::Duration;
+
+use pmk_core::{Block, Image, ImageId, ImageType, Origin, Role, SessionKey};
 
 use super::*;
 
@@ -35,6 +37,7 @@ fn dump() -> SessionDump {
         messages,
         live: vec![live(0, None, 4), live(1, Some(Message::user(shortened)), 30), live(3, None, 9)],
         cases: vec![],
+        images: vec![],
     }
 }
 
@@ -49,6 +52,24 @@ async fn what_comes_in_goes_out_as_it_was() {
     let inbox = accept(&store, KEY, "Ev1").await;
     let live = ask(&store, inbox).await.live;
     assert_eq!((live.entries.len(), live.dropped_turns), (3, 3));
+}
+
+/// Regression: what refers to them went out, and their bytes did not.
+#[tokio::test]
+async fn an_exported_conversation_had_lost_its_images() {
+    let home = home();
+    let store = open(&home);
+    let image = StoredImage { sha256: ImageId::of(b"pixels"), bytes: b"pixels".as_slice().into() };
+    let shown = Image { sha256: image.sha256.clone(), media_type: ImageType::Png, width: 1, height: 1 };
+    let mut dump = dump();
+    dump.messages[1].message.blocks.push(Block::Image(shown));
+    dump.images = vec![image.clone()];
+    store.restore(dump.clone(), false, NOW).await.unwrap();
+    assert_eq!(store.dump(&key()).await.unwrap(), dump);
+    store.restore(dump, true, NOW).await.unwrap();
+    assert_eq!(number(&home, "SELECT count(*) FROM image"), 1, "it was there already");
+    let erased = store.erase_conversation(&key(), Erasing::Anyway, Duration::ZERO, NOW).await.unwrap();
+    assert_eq!((erased.messages, store.images(vec![image.sha256]).await.unwrap()), (4, vec![]));
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pmk_core::FrontName;
+use pmk_core::{FrontName, Origin, Role};
 
 use super::{
     archives::{found, say},
@@ -12,7 +12,7 @@ use super::{
     *,
 };
 use crate::{
-    chat::{Edit, Thread, ThreadPost},
+    chat::{DeletedAuthor, Deletion, Edit, Thread, ThreadPost},
     escalation::{EscalationRemark, Marker},
     store::{ErasedMessages, ErasedOfPerson, Purpose, WrittenIn},
 };
@@ -40,7 +40,11 @@ async fn answered(store: &Store, conversation: &str, user: &str, event_id: &str,
 
 /// A conversation that comes from elsewhere.
 async fn import(store: &Store, conversation: &str) {
-    let said = [Message::user("an imported zebra"), Message::assistant("it has stripes")];
+    restore(store, conversation, [Message::user("an imported zebra"), Message::assistant("it has stripes")]).await;
+}
+
+/// A conversation with these messages, which nobody has written here.
+async fn restore(store: &Store, conversation: &str, said: [Message; 2]) {
     let messages = said.map(|message| DumpedMessage { id: None, message, tokens: 9, created_at_ms: NOW }).into();
     let dump = SessionDump {
         key: key(conversation),
@@ -53,8 +57,15 @@ async fn import(store: &Store, conversation: &str) {
         messages,
         live: vec![],
         cases: vec![],
+        images: vec![],
     };
     store.restore(dump, false, NOW).await.unwrap();
+}
+
+/// What was said before in a thread.
+fn thread(by: &str, text: &str) -> Attachments {
+    let said = vec![ThreadPost { by: by.into(), text: text.into() }];
+    Attachments { thread: Some(Thread { said, people: vec![], is_cut: false }), ..Attachments::default() }
 }
 
 async fn erase_in(store: &Store, conversation: &str, user: &str) -> Result<ErasedOfPerson, StoreError> {
@@ -194,22 +205,53 @@ async fn an_atom_that_was_made_from_a_message_is_not_kept_beside_it() {
 async fn a_message_that_waits_does_not_keep_what_was_said_before_in_its_thread() {
     let home = home();
     let store = open(&home);
-    let thread = |by: &str, text: &str| Thread {
-        said: vec![ThreadPost { by: by.into(), text: text.into() }],
-        people: vec![],
-        is_cut: false,
-    };
-    for (conversation, event, thread) in
+    for (conversation, event, attached) in
         [(SHARED, "Ev1", thread("Han (U1)", "a zebra")), ("slack:channel:C2:1.1", "Ev2", thread("U12", "a giraffe"))]
     {
         let open = ask(&store, accepted(&store, conversation, "U2", event, "which?").await).await;
-        let attached = Attachments { thread: Some(thread), ..Attachments::default() };
         store.keep_attached(&open, open.live.revision, &attached, vec![]).await.unwrap();
     }
     assert_eq!(columns_with(&home, "zebra"), [("inbox", "message")]);
     store.erase_elsewhere("U1", vec![]).await.unwrap();
     assert_eq!(columns_with(&home, "zebra"), []);
     assert_eq!(columns_with(&home, "giraffe"), [("inbox", "message")]);
+}
+
+/// It had them in memory, and stored what its receipts refer to.
+#[tokio::test]
+async fn an_answer_under_way_brought_back_the_earlier_messages_that_were_erased() {
+    let home = home();
+    let store = open(&home);
+    for (conversation, event, by) in [(SHARED, "Ev1", "U1"), ("slack:channel:C2:1.1", "Ev2", "U12")] {
+        let open = ask(&store, accepted(&store, conversation, "U2", event, "which?").await).await;
+        store.keep_attached(&open, open.live.revision, &thread(by, "a zebra"), vec![]).await.unwrap();
+        store.erase_elsewhere("U1", vec![]).await.unwrap();
+        let recorded = Recorded { revision: open.live.revision, ..recorded("which?", "an answer") };
+        let expected = if by == "U1" { Err(StoreError::Changed) } else { Ok(()) };
+        assert_eq!(store.record(open.turn, recorded, NOW).await, expected, "{by}");
+    }
+}
+
+/// Its thread was read anew, and Slack still has everything.
+#[tokio::test]
+async fn an_answer_that_began_anew_read_again_what_was_erased_of_its_thread() {
+    let home = home();
+    let store = open(&home);
+    let inbox = accepted(&store, SHARED, "U2", "Ev1", "which?").await;
+    let open = ask(&store, inbox).await;
+    let post = |by: &str, text: &str| ThreadPost { by: by.into(), text: text.into() };
+    let said = vec![post("U1", "a zebra"), post("U12", "a lion"), post("U3", "<@U1> has seen a zebra")];
+    let read = Thread { said, people: ["U1", "U12", "U3"].map(str::to_owned).into(), is_cut: false };
+    let attached = Attachments { thread: Some(read), ..Attachments::default() };
+    store.keep_attached(&open, open.live.revision, &attached, vec![]).await.unwrap();
+    store.erase_elsewhere("U1", vec![]).await.unwrap();
+    let anew = ask(&store, inbox).await;
+    let (said, people) = (vec![post("U12", "a lion")], ["U12", "U3"].map(str::to_owned).into());
+    assert_eq!(anew.inbound.attached.thread, Some(Thread { said, people, is_cut: true }));
+    assert_eq!(columns_with(&home, "zebra"), []);
+    store.erase_elsewhere("U1", vec![]).await.unwrap();
+    let recorded = Recorded { revision: anew.live.revision, ..recorded("which?", "an answer") };
+    assert_eq!(store.record(anew.turn, recorded, NOW).await, Ok(()), "nothing of theirs was left");
 }
 
 #[tokio::test]
@@ -251,6 +293,9 @@ async fn imported_messages_are_a_persons_own_in_direct_messages_and_nobodys_else
     for conversation in [OWN, "slack:dm:U1:1.1", "slack:dm:U12", SHARED] {
         import(&store, conversation).await;
     }
+    // One with what everybody begins with.
+    let seed = [(Role::User, Origin::Seed), (Role::Assistant, Origin::SeedAck)];
+    restore(&store, "slack:dm:U13", seed.map(|(role, origin)| Message::text(role, origin, "an okapi"))).await;
     answered(&store, SHARED, "U1", "Ev1", "a giraffe?").await;
     let written_in = store.written_in_by("U1").await.unwrap();
     let listed: Vec<_> = written_in.iter().map(|found| (found.key.to_string(), found.whole)).collect();
@@ -259,6 +304,8 @@ async fn imported_messages_are_a_persons_own_in_direct_messages_and_nobodys_else
     assert_eq!(erase(&store, "U1").await, Ok(ErasedOfPerson::Messages(of_shared)));
     assert_eq!(columns_with(&home, "giraffe"), []);
     assert_eq!(of_whole(erase_in(&store, OWN, "U1").await), 2);
+    assert_eq!(erase_in(&store, "slack:dm:U13", "U1").await, Ok(erased(0)));
+    assert_eq!(columns_with(&home, "okapi"), [("message", "blocks")]);
 }
 
 #[tokio::test]
@@ -271,7 +318,8 @@ async fn what_was_erased_and_is_edited_is_not_answered_again() {
     assert_eq!(erase(&store, "U1").await, Ok(erased(1)));
     let reply_to = ReplyTo { channel: "C1".into(), thread_ts: Some("1.1".into()) };
     let message = Inbound { reply_to, text: "two zebras?".into(), ts: "Ev1".into(), ..inbound(SHARED, "Ev3") };
-    let edit = Edit { message, at: "9.9".into(), is_for_us: true, comes_alone: true, manner: None };
+    let (at, manner) = ("9.9".into(), None);
+    let edit = Edit { message, at, is_for_us: true, comes_alone: true, manner, lost_files: false };
     // By then nobody remembers any more which events came.
     assert_eq!(store.edit(&edit, NOW + 3 * DAY_MS).await, Ok(Changed::Nothing));
     assert_eq!(columns_with(&home, "zebra"), []);
@@ -282,11 +330,13 @@ async fn what_was_erased_and_is_edited_is_not_answered_again() {
 async fn an_edit_of_a_message_that_never_arrived_was_kept_when_its_author_was_erased() {
     let home = home();
     let store = open(&home);
+    it_is(&home, NOW);
     answered(&store, SHARED, "U2", "Ev1", "a giraffe?").await;
     let reply_to = ReplyTo { channel: "C1".into(), thread_ts: Some("1.1".into()) };
     let message =
         Inbound { user: "U1".into(), reply_to, text: "a zebra?".into(), ts: "9.1".into(), ..inbound(SHARED, "Ev2") };
-    let edit = Edit { message, at: "9.2".into(), is_for_us: true, comes_alone: false, manner: None };
+    let (at, manner) = ("9.2".into(), None);
+    let edit = Edit { message, at, is_for_us: true, comes_alone: false, manner, lost_files: false };
     let comes = async || {
         assert_eq!(store.edit(&edit, NOW).await, Ok(Changed::Unknown));
         assert_eq!(columns_with(&home, "zebra"), [("early_change", "text")]);
@@ -299,7 +349,9 @@ async fn an_edit_of_a_message_that_never_arrived_was_kept_when_its_author_was_er
     store.erase_conversation(&key(SHARED), Erasing::Anyway, Duration::ZERO, NOW).await.unwrap();
     assert_eq!(columns_with(&home, "zebra"), []);
     comes().await;
-    store.forget_early_changes(NOW + SEEN_FOR.as_millis() as i64).await.unwrap();
+    let later = NOW + SEEN_FOR.as_millis() as i64;
+    it_is(&home, later);
+    store.forget_early_changes(later).await.unwrap();
     assert_eq!(columns_with(&home, "zebra"), []);
 }
 
@@ -309,7 +361,8 @@ async fn what_a_contact_has_said_about_a_question_that_waits_goes_with_their_con
     let store = open(&home);
     let asked = ask(&store, accepted(&store, SHARED, "U5", "Ev1", "which?").await).await;
     let said = answered(&store, OWN, "U1", "Ev2", "do you mean the zebra?").await;
-    let remark = |user: &str, text: &str, turn| EscalationRemark { user_id: user.into(), text: text.into(), turn };
+    let remark =
+        |user: &str, text: &str, turn| EscalationRemark { user_id: user.into(), text: text.into(), turn, to: None };
     let exchange = vec![
         remark("U1", "do you mean the zebra?", Some(said.turn)),
         remark("U1", "or another zebra?", None),
@@ -350,4 +403,39 @@ async fn earlier_messages_of_threads_in_which_a_person_is_named_are_erased() {
     for stays in ["giraffe", "help desk of U1"] {
         assert_eq!(columns_with(&home, stays), [("text", "body")], "{stays}");
     }
+}
+
+/// Only the text from before that was known.
+#[tokio::test]
+async fn what_policies_had_left_of_earlier_messages_of_a_thread_outlived_them() {
+    let home = home();
+    let store = open(&home);
+    let shortened = async |event: &str| {
+        let open = ask(&store, accepted(&store, SHARED, "U3", event, "which?").await).await;
+        let mut receipts = Receipts::default();
+        let [whole, less, least] =
+            ["U1: a zebra, and another", "U1: a zebra…", "a zebra…"].map(|text| receipts.keep(text));
+        for (call, before, after) in [(0, &whole, &less), (1, &less, &least)] {
+            let shown = vec![Reference::Text { text: before.clone() }, Reference::Added(0)];
+            let mut of_it = Receipt { background: Some(whole.clone()), ..receipt(call, &mut receipts, shown) };
+            of_it.plan.as_mut().unwrap().replaced = vec![(0, after.clone())];
+            receipts.push(of_it);
+        }
+        let recorded = Recorded { receipts, revision: open.live.revision, ..recorded("which?", "an answer") };
+        store.record(open.turn, recorded, NOW).await.unwrap();
+        store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
+        assert_eq!(number(&home, "SELECT count(*) FROM text WHERE body LIKE '%zebra%'"), 3, "{event}");
+    };
+    shortened("Ev1").await;
+    let threads = store.threads_that_name("U1").await.unwrap();
+    assert_eq!(threads.len(), 3);
+    store.erase_elsewhere("U1", threads).await.unwrap();
+    assert_eq!(columns_with(&home, "zebra"), []);
+
+    shortened("Ev2").await;
+    let (message, thread) = (MessageRef::new("C1", "1.2"), Some(key(SHARED)));
+    let deletion = Deletion { message, thread, of: DeletedAuthor::Others };
+    store.delete(&deletion, Some([WORDS, WORDS].map(str::to_owned)), NOW).await.unwrap();
+    assert_eq!(columns_with(&home, "zebra"), []);
+    assert_eq!(store.threads_that_name("U1").await.unwrap(), []);
 }

@@ -1,8 +1,10 @@
 //! What each request was made from, stored with its turn.
 
+use pmk_core::SessionKey;
 use pmk_policy::Identity;
 
 use super::*;
+use crate::chat::{DeletedAuthor, Deletion, Thread, ThreadPost};
 
 pub(super) fn receipt(call: u32, receipts: &mut Receipts, messages: Vec<Reference>) -> Receipt {
     let decided_by = Decider { name: "standard.recency".into(), sha256: Some("c0ffee".into()) };
@@ -197,16 +199,106 @@ async fn what_a_receipt_quoted_of_an_attempt_stayed_when_that_was_forgotten() {
     assert_eq!(number(&home, "SELECT count(*) FROM text WHERE body LIKE '%help desk%'"), 1);
 }
 
+/// Regression: it was kept if the question was then left to a turn of its own.
 #[tokio::test]
 async fn what_is_quoted_of_an_attempt_at_a_question_that_is_taken_along_is_not_kept() {
+    for is_answered_along in [true, false] {
+        let home = home();
+        let store = open(&home);
+        let (first, other, receipts) = quoting(&store).await;
+        let BeginOutcome::Ask(along) = store.begin(first, None, Hold::Along, NOW).await.unwrap() else {
+            panic!("it waits")
+        };
+        let also = if is_answered_along { vec![(along.turn, "U1".into())] } else { vec![] };
+        store.record(other.turn, Recorded { receipts, also, ..recorded("q", "a") }, NOW).await.unwrap();
+        assert_eq!(number(&home, "SELECT count(*) FROM text WHERE body LIKE '%heliotrope%'"), 0);
+        assert_eq!(number(&home, "SELECT count(*) FROM receipt"), 1);
+    }
+}
+
+const THREAD: &str = "slack:channel:C1:1.1";
+
+/// A question in a thread.
+async fn asked_at(store: &Store, event_id: &str, ts: &str) -> InboxId {
+    let question = Inbound { ts: ts.into(), ..inbound(THREAD, event_id) };
+    store.accept(&question, NOW).await.unwrap().expect("a new message")
+}
+
+/// Somebody deletes what they have written there to others.
+async fn deleted_at(store: &Store, ts: &str) -> Result<Changed, StoreError> {
+    let (message, thread) = (MessageRef::new("C1", ts), Some(THREAD.parse().unwrap()));
+    let words = ["(a question was here)", "(an answer was here)"].map(str::to_owned);
+    store.delete(&Deletion { message, thread, of: DeletedAuthor::Others }, Some(words), NOW).await
+}
+
+/// What was said there before.
+fn zebra_before() -> Attachments {
+    let said = vec![ThreadPost { by: "U2".into(), text: "a zebra".into() }];
+    Attachments { thread: Some(Thread { said, people: vec![], is_cut: false }), ..Attachments::default() }
+}
+
+/// Regression: the turn that was answering in the thread had it in memory, and stored it with its answer.
+#[tokio::test]
+async fn what_was_deleted_in_a_thread_came_back_with_the_answer_under_way() {
     let home = home();
     let store = open(&home);
-    let (first, other, receipts) = quoting(&store).await;
-    let BeginOutcome::Ask(along) = store.begin(first, None, Hold::Along, NOW).await.unwrap() else {
-        panic!("it waits")
-    };
-    let also = vec![(along.turn, "U1".into())];
-    store.record(other.turn, Recorded { receipts, also, ..recorded("q", "a") }, NOW).await.unwrap();
-    assert_eq!(number(&home, "SELECT count(*) FROM text WHERE body LIKE '%heliotrope%'"), 0);
-    assert_eq!(number(&home, "SELECT count(*) FROM receipt"), 1);
+    let thread: SessionKey = THREAD.parse().unwrap();
+    let inbox = asked_at(&store, "Ev1", "1.5").await;
+    let anew = || Ok(Changed::Here { key: thread.clone(), anew: true });
+    let attached = zebra_before();
+    assert_eq!(deleted_at(&store, "1.2").await, Ok(Changed::Unknown), "nobody answers yet");
+
+    let reading = ask(&store, inbox).await;
+    assert_eq!(deleted_at(&store, "1.2").await, Ok(Changed::Nothing), "it was redelivered");
+    assert_eq!(deleted_at(&store, "1.6").await, Ok(Changed::Unknown), "it was written after the question");
+    assert_eq!(deleted_at(&store, "1.3").await, anew());
+    assert_eq!(
+        store.keep_attached(&reading, reading.live.revision, &attached, vec![]).await,
+        Err(StoreError::Changed),
+        "it was read before the deletion"
+    );
+    let asking = ask(&store, inbox).await;
+    store.keep_attached(&asking, asking.live.revision, &attached, vec![]).await.unwrap();
+    assert_eq!(deleted_at(&store, "1.3").await, Ok(Changed::Nothing), "it was redelivered");
+    assert_eq!(deleted_at(&store, "1.7").await, Ok(Changed::Unknown), "it was written after the question");
+    assert_eq!(number(&home, "SELECT count(*) FROM inbox WHERE message LIKE '%zebra%'"), 1);
+    assert_eq!(deleted_at(&store, "1.4").await, anew());
+    let mut receipts = Receipts::default();
+    let background = Some(receipts.keep("U2: a zebra"));
+    let of_it = Receipt { background, ..receipt(0, &mut receipts, vec![]) };
+    receipts.push(of_it);
+    let stale = Recorded { receipts, revision: asking.live.revision, ..recorded("q", "a") };
+    assert_eq!(store.record(asking.turn, stale, NOW).await, Err(StoreError::Changed));
+    for place in ["text WHERE body", "inbox WHERE message"] {
+        assert_eq!(number(&home, &format!("SELECT count(*) FROM {place} LIKE '%zebra%'")), 0, "{place}");
+    }
+    assert_eq!(number(&home, "SELECT count(*) FROM early_change"), 5, "the messages may come yet");
+
+    let anew = ask(&store, inbox).await;
+    store.keep_attached(&anew, anew.live.revision, &attached, vec![]).await.unwrap();
+    assert_eq!(deleted_at(&store, "1.4").await, Ok(Changed::Nothing), "it was redelivered");
+    store.record(anew.turn, Recorded { revision: anew.live.revision, ..recorded("q", "a") }, NOW).await.unwrap();
+    store.finish(anew.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
+    let next = ask(&store, asked_at(&store, "Ev2", "1.9").await).await;
+    let holds = "nothing is read where the window holds something of the thread";
+    assert_eq!(deleted_at(&store, "1.1").await, Ok(Changed::Unknown), "{holds}");
+    store.record(next.turn, Recorded { revision: next.live.revision, ..recorded("q", "a") }, NOW).await.unwrap();
+}
+
+/// Regression: an answer began anew because of what only a parked question had.
+#[tokio::test]
+async fn a_thread_that_a_parked_question_had_read_held_up_the_answer_to_another() {
+    let home = home();
+    let store = open(&home);
+    let parked = asked_at(&store, "Ev1", "1.5").await;
+    let reading = ask(&store, parked).await;
+    store.keep_attached(&reading, reading.live.revision, &zebra_before(), vec![]).await.unwrap();
+    store.park(parked, "damaged", vec![], NOW).await.unwrap();
+    let other = ask(&store, asked_at(&store, "Ev2", "1.6").await).await;
+    store.record(other.turn, Recorded { revision: other.live.revision, ..recorded("q", "a") }, NOW).await.unwrap();
+    store.finish(other.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
+    let next = ask(&store, asked_at(&store, "Ev3", "1.7").await).await;
+    assert_eq!(deleted_at(&store, "1.2").await, Ok(Changed::Unknown));
+    assert_eq!(number(&home, "SELECT count(*) FROM inbox WHERE message LIKE '%zebra%'"), 0);
+    store.record(next.turn, Recorded { revision: next.live.revision, ..recorded("q", "a") }, NOW).await.unwrap();
 }

@@ -153,6 +153,29 @@ async fn whom_an_erased_question_had_been_put_to_was_kept_for_good() {
     assert_eq!(number(&home, "SELECT count(*) FROM asked_apart"), 1, "the other still waits");
 }
 
+/// Only a turn of ours led to the row.
+#[tokio::test]
+async fn what_pmk_had_asked_was_kept_when_its_conversation_was_erased() {
+    let home = home();
+    let store = open(&home);
+    let places = [(KEY, "C1", "1.1"), (OTHER, "D1", "Ev2"), ("slack:channel:C2:2.2", "C2", "3.3")];
+    for (number, (wanted, channel, thread_ts)) in (1..).zip(places) {
+        say(&store, wanted, &format!("Ev{number}"), "a question", "an answer").await;
+        let (channel_id, thread_ts) = (channel.into(), thread_ts.into());
+        let asked = Marker { channel_id, thread_ts, question: "which zebra?".into(), ..marker(&["U9"]) };
+        assert!(store.import_escalation(FrontName::Slack, &asked).await.unwrap());
+    }
+    for (wanted, channel, thread_ts) in &places[..2] {
+        assert_eq!(erase(&store, wanted).await, Err(StoreError::AwaitsContact(key(wanted))));
+        assert!(store.cancel_escalation(channel, thread_ts, "han", NOW).await.unwrap().is_some());
+        assert_eq!(erase(&store, wanted).await, Ok(2));
+    }
+    assert_eq!(erase(&store, places[2].0).await, Ok(2), "it was asked in another thread");
+    assert_eq!(number(&home, "SELECT count(*) FROM escalation WHERE marker LIKE '%zebra%'"), 1);
+    assert_eq!(number(&home, "SELECT count(*) FROM escalation WHERE marker LIKE '%zebra%' AND thread_ts = '3.3'"), 1);
+    assert!(!store.import_escalation(FrontName::Slack, &marker(&["U9"])).await.unwrap(), "it does not wait again");
+}
+
 /// With `sessions.keepDays` that was once an hour.
 #[tokio::test]
 async fn receipts_that_refer_to_nothing_that_was_said_were_read_with_the_others() {
@@ -239,7 +262,10 @@ async fn what_an_interruption_left_is_erased_by_the_next_attempt() {
     store.erase_conversation(&key(KEY), Erasing::Anyway, Duration::ZERO, NOW).await.unwrap();
     assert_eq!(receipts_of(&home, turn.turn), 1);
     assert_eq!(store.idle_conversations(1, NOW + 2 * DAY_MS).await.unwrap(), [key(KEY)]);
-    assert_eq!(erase(&store, KEY).await, Ok(0));
+    let again = Erasing::Idle { days: 1 };
+    let again = store.erase_conversation(&key(KEY), again, Duration::ZERO, NOW + 2 * DAY_MS).await.unwrap();
+    assert_eq!(again.messages, 0);
+    store.erase_receipts(&[again]).await.unwrap();
     assert_eq!(columns_with(&home, "zebra"), []);
     assert_eq!(store.idle_conversations(1, NOW + 2 * DAY_MS).await.unwrap(), []);
 }
@@ -343,6 +369,27 @@ async fn a_conversation_in_which_somebody_writes_again_is_kept() {
     let erased = store.erase_conversation(&key(KEY), Erasing::Idle { days: 9 }, Duration::ZERO, later).await;
     assert_eq!(erased, Err(StoreError::NotIdle(key(KEY))));
     assert_eq!(number(&home, "SELECT count(*) FROM message"), 4);
+}
+
+/// Each host erases what is too old, and each noted it.
+#[tokio::test]
+async fn what_another_host_had_erased_meanwhile_was_counted_again() {
+    let home = home();
+    let [store, other] = [open(&home), open(&home)];
+    it_is(&home, NOW);
+    let turn = talk_of_zebras(&store).await;
+    assert!(store.cancel_escalation("C1", "1.1", "U1", NOW).await.unwrap().is_some());
+    let later = NOW + 10 * DAY_MS;
+    it_is(&home, later);
+    assert_eq!(store.idle_conversations(9, later).await.unwrap(), [key(KEY)]);
+    let erase =
+        async |by: &Store| by.erase_conversation(&key(KEY), Erasing::Idle { days: 9 }, Duration::ZERO, later).await;
+    assert!(erase(&other).await.unwrap().had_content());
+    let again = erase(&store).await.unwrap();
+    assert!(!again.had_content());
+    store.erase_receipts(&[again]).await.unwrap();
+    assert_eq!(receipts_of(&home, turn.turn), 0);
+    assert!(!erase(&other).await.unwrap().had_content(), "that nothing is left is no failure");
 }
 
 /// What was written while the gateway was down is read back only after the start.

@@ -2,9 +2,10 @@
 //!
 //! The first line names the format. Then, for each conversation, there is a `session` line that says how many lines
 //! follow it; a `message` line for every message of the archive, oldest first; a `live` line for every message of
-//! the live window; and a `case` line for every case of its channel. The last line is an `end` line: without it, the
-//! file was cut off. A reader that supports a version supports all earlier ones: version 1 has no cases, and before
-//! version 3 there was no `end` line.
+//! the live window; a `case` line for every case of its channel; and an `image` line for every image that its messages
+//! refer to. The last line is an `end` line: without it, the file was cut off. A reader that supports a version supports
+//! all earlier ones: version 1 has no cases, before version 3 there was no `end` line, and before version 4 there were no
+//! images.
 
 mod case;
 
@@ -16,16 +17,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pmk_core::{Block, Message, Origin, Role, SessionKey, history, structure};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use pmk_core::{Block, ImageId, Message, Origin, Role, SessionKey, history, structure};
 use pmk_system::files;
 use pmk_system::lines::Lines;
 use serde::{Deserialize, Serialize};
 
 use super::{BYTE_ORDER_MARK, TransferError};
-use crate::store::{DumpedLive, DumpedMessage, SessionDump, Verbosity};
+use crate::store::{DumpedLive, DumpedMessage, SessionDump, StoredImage, Verbosity};
 
 /// The version that is written.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// The first version whose files say where they end.
 const FIRST_WITH_END: u32 = 3;
@@ -41,6 +43,7 @@ enum Line {
     Message(MessageLine),
     Live(LiveLine),
     Case(case::CaseLine),
+    Image(ImageLine),
     End {},
 }
 
@@ -52,6 +55,7 @@ impl Line {
             Line::Message(_) => "message",
             Line::Live(_) => "live",
             Line::Case(_) => "case",
+            Line::Image(_) => "image",
             Line::End {} => "end",
         }
     }
@@ -77,6 +81,8 @@ struct SessionLine {
     live: usize,
     #[serde(default)]
     cases: usize,
+    #[serde(default)]
+    images: usize,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -95,6 +101,12 @@ struct LiveLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     replacement: Option<Message>,
     tokens: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ImageLine {
+    sha256: ImageId,
+    base64: String,
 }
 
 /// Writes the first line.
@@ -130,6 +142,7 @@ pub fn write(file: &mut impl Write, dump: SessionDump) -> io::Result<()> {
         messages: dump.messages.len(),
         live: dump.live.len(),
         cases: dump.cases.len(),
+        images: dump.images.len(),
     };
     write_line(file, &Line::Session(Box::new(session)))?;
     for (&id, stored) in ids.iter().zip(dump.messages) {
@@ -141,6 +154,9 @@ pub fn write(file: &mut impl Write, dump: SessionDump) -> io::Result<()> {
     }
     for case in dump.cases {
         write_line(file, &Line::Case(case::CaseLine::new(case, &ids)))?;
+    }
+    for StoredImage { sha256, bytes } in dump.images {
+        write_line(file, &Line::Image(ImageLine { sha256, base64: BASE64_STANDARD.encode(&*bytes) }))?;
     }
     Ok(())
 }
@@ -276,6 +292,18 @@ impl Conversations {
                 other => return Err(self.unexpected("case", other)),
             }
         }
+        let mut images = Vec::new();
+        for _ in 0..session.images {
+            match self.expect()? {
+                Line::Image(ImageLine { sha256, base64 }) => {
+                    let bytes = BASE64_STANDARD.decode(base64).ok().filter(|bytes| ImageId::of(bytes) == sha256);
+                    let bytes =
+                        bytes.ok_or_else(|| self.wrong(format!("these are not the bytes of image {sha256}")))?;
+                    images.push(StoredImage { sha256, bytes: bytes.into() });
+                }
+                other => return Err(self.unexpected("image", other)),
+            }
+        }
         let mut dump = SessionDump {
             key: session.key,
             created_at_ms: session.created_at_ms,
@@ -287,6 +315,7 @@ impl Conversations {
             messages,
             live,
             cases,
+            images,
         };
         let repairs = repair(&mut dump);
         Ok((dump, repairs))

@@ -238,6 +238,7 @@ impl Raw {
             live,
             messages: kept,
             cases: vec![],
+            images: vec![],
         };
         Imported { dump, repairs }
     }

@@ -2,13 +2,17 @@
 
 use std::{io::Write, path::PathBuf};
 
-use pmk_core::{Message, Origin, structure, testing, tokens};
+use pmk_core::{ImageId, Message, Origin, structure, testing, tokens};
 use proptest::prelude::*;
 
 use super::*;
-use crate::store::{DumpedLive, DumpedMessage, SessionDump, Verbosity};
+use crate::store::{DumpedLive, DumpedMessage, SessionDump, StoredImage, Verbosity};
 
 const NOW: i64 = 1_760_000_000_000;
+
+fn image(bytes: &[u8]) -> StoredImage {
+    StoredImage { sha256: ImageId::of(bytes), bytes: bytes.into() }
+}
 
 /// A random conversation in which some messages are reduced, and some are archived.
 fn random_dump(seed: u64) -> SessionDump {
@@ -25,6 +29,7 @@ fn random_dump(seed: u64) -> SessionDump {
         messages: vec![],
         live: vec![],
         cases: vec![],
+        images: (0..rng.below(3)).map(|_| image(&rng.below(1_000).to_le_bytes())).collect(),
     };
     // Archived messages come first: the live window then begins with a turn.
     let archived = structure::Structure::of(&entries).cuts.get(rng.below(4)).map_or(0, |&cut| cut as usize);
@@ -125,9 +130,19 @@ fn a_file_that_is_cut_off_anywhere_says_so_once() {
     assert!(is_whole(&file[..file.len() - 1]));
     let now = String::from_utf8(file).unwrap();
     let without_end = now.strip_suffix("{\"end\":{}}\n").unwrap();
-    let before = without_end.replacen("{\"version\":3}", "{\"version\":2}", 1);
+    let before = without_end.replacen("{\"version\":4}", "{\"version\":2}", 1);
     assert_ne!(before, without_end);
     assert!(is_whole(before.as_bytes()), "of an earlier version");
+}
+
+#[test]
+fn an_image_whose_bytes_are_others_is_not_imported() {
+    let folder = Folder::new();
+    let mut dump = random_dump(1);
+    dump.images = vec![StoredImage { sha256: ImageId::of(b"others"), ..image(b"these") }];
+    let path = folder.file("full.jsonl", &full_file(&[dump]));
+    let read: Vec<full::Read> = full::Conversations::open(&path).unwrap().collect();
+    assert!(matches!(read[..], [Err((Some(_), TransferError::Line { .. }))]), "{read:?}");
 }
 
 #[test]

@@ -11,7 +11,9 @@ use crate::{
     ids::{InboxId, SessionId, TurnId},
     store::{
         Answered, BeginOutcome, Begun, CalledOff, Hold, Live, OpenTurn, Store, StoreError, Verbosity, again, archive,
-        cases, codec,
+        cases,
+        changes::{NOT_STARTED, SET_STARTED},
+        codec,
         error::Fault,
         escalations, experiments, lease, proposals,
         sql::{self, Connection, FromSql, Invalidation, OptionalExtension, PrefetchedRows, Row, ValueRef, params},
@@ -47,7 +49,7 @@ columns! {
     DroppedTurns = "s.dropped_turns",
     Marker = "s.marker",
     Verbose = "s.verbose",
-    Begun = "t.id IS NOT NULL",
+    StartedAt = "t.started_at",
     Placeholder = "t.placeholder",
     AnsweredAt = "t.answered_at",
     Report = "t.report",
@@ -278,7 +280,8 @@ fn open_of(
     now_ms: i64,
 ) -> Result<OpenTurn, Fault> {
     let begun_with = row.begun_with()?;
-    let is_begun: bool = row.get(Column::Begun)?;
+    let started_at: Option<i64> = row.get(Column::StartedAt)?;
+    let is_begun = started_at.is_some();
     let mut may_place = begun_with.placeholder;
     let mut case = row.get::<Option<i64>>(Column::CaseId)?.map(CaseId);
     if is_begun {
@@ -289,6 +292,10 @@ fn open_of(
         }
         may_place = hold == Hold::Showing;
         conn.prepare_cached(START)?.run(params![turn.0, session.0, now_ms, case.map(|case| case.0), may_place])?;
+    }
+    let begun_at_ms = started_at.filter(|at| *at != NOT_STARTED);
+    if is_begun && begun_at_ms.is_none() {
+        conn.prepare_cached(SET_STARTED)?.run([turn.0, now_ms])?;
     }
     let chance = escalations::Chance { here: row.get(Column::WaitsHere)?, apart: row.get(Column::AskedApart)? };
     let concern = escalations::concern(conn, turn, &inbound, chance)?.map(Box::new);
@@ -323,6 +330,7 @@ fn open_of(
         may_place,
         verbosity: verbosity.and_then(|name| Verbosity::from_name(&name)).unwrap_or_default(),
         resumed: is_begun,
+        begun_at_ms,
         concern,
         reading,
         confirms,

@@ -148,10 +148,11 @@ impl Store {
                 return Err(StoreError::Changed.into());
             }
             conn.moved(|| Invalidation::Conversation(session.0));
-            let receipts = match also[..] {
-                [] => Cow::Borrowed(&recorded.receipts),
-                // What earlier attempts at these have archived was forgotten when they were taken along.
-                _ => Cow::Owned(recorded.receipts.without_gone(conn)?),
+            let receipts = match recorded.receipts.quote_anything() {
+                false => Cow::Borrowed(&recorded.receipts),
+                // What earlier attempts at messages have archived was forgotten when they were taken along, also if they
+                // were left to turns of their own since.
+                true => Cow::Owned(recorded.receipts.without_gone(conn)?),
             };
             answer(conn, turn, &recorded, &encoded.report, now_ms)?;
             let known = windows.take(conn, session, revision)?;

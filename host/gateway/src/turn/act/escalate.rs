@@ -160,7 +160,7 @@ fn propose(front: &dyn Front, messages: &Messages, work: &Work<'_>, marker: Mark
 /// in what they quote. The reason, too, must not repeat what somebody else has put before the model.
 async fn is_askers(store: &Store, work: &Work<'_>, question: &str, reason: Option<&str>) -> Result<bool, TurnError> {
     let asker = &work.turn.inbound.user;
-    let said_now = batching::words_of_asker(work.turn, &work.merged, &work.steered);
+    let said_now = batching::words_of_asker(work.turn, &work.merged, work.steered());
     let (session, is_private) = (work.turn.session, matches!(work.turn.inbound.key.place, Place::Dm(_)));
     // In private nobody else writes, but answers are passed on there.
     let known = match is_private {

@@ -1,12 +1,13 @@
 //! Questions to `mra` about a repository.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use pmk_core::{CapVerdict, Origin, text::head};
 use pmk_policy::IncomingInput;
+use tokio_util::sync::CancellationToken;
 
 use super::{
-    super::{TurnError, placeholder::Placeholder, work::Work},
+    super::{TurnError, journal::Journal, placeholder::Placeholder, work::Work},
     Done, bounds,
 };
 use crate::{
@@ -18,7 +19,7 @@ use crate::{
     },
     ledger::Event,
     messages::Messages,
-    mra::{Failure, MraQuestion, Outcome},
+    mra::{AskEnded, Failure, MraQuestion, Outcome},
     services::Services,
     store::Verbosity,
 };
@@ -54,6 +55,35 @@ pub(super) async fn admit(
     }
 }
 
+/// A question that is being asked. Its end is noted when it ends, even if people have called it off.
+struct Asking<'a> {
+    journal: &'a Journal,
+    actor: &'a str,
+    repo: &'a str,
+    stop: &'a CancellationToken,
+    begun: Instant,
+    ended: Option<Event>,
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        let ended = match self.ended.take() {
+            Some(ended) => ended,
+            // The next start asks it again, and notes it then.
+            None if self.stop.is_cancelled() => return,
+            None => {
+                let duration_ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+                ended(self.actor, AskEnded { repo: self.repo, ok: false, retried: false, duration_ms })
+            }
+        };
+        self.journal.note(ended);
+    }
+}
+
+fn ended(actor: &str, AskEnded { repo, ok, retried, duration_ms }: AskEnded<'_>) -> Event {
+    Event::MraAskEnd { actor: actor.to_owned(), repo: repo.to_owned(), ok, retried, duration_ms }
+}
+
 /// Asks one question. An error is passed to the model as it is, so that the person learns of it. A question that was
 /// ended because the gateway stops is asked again by the next start.
 pub(super) async fn ask(services: &Services, work: &Work<'_>, question: &MraQuestion) -> Result<Done, TurnError> {
@@ -69,18 +99,20 @@ pub(super) async fn ask(services: &Services, work: &Work<'_>, question: &MraQues
         steps += 1;
         show(if is_raw { line.to_owned() } else { services.messages.mra_goes_on(question.repo(), steps) });
     };
+    let mut asking = Asking {
+        journal: &work.ports.journal,
+        actor: &work.turn.inbound.user,
+        repo: question.repo(),
+        stop: &services.stop,
+        begun: Instant::now(),
+        ended: None,
+    };
     let outcome = services.mra.ask(question, &services.stop, on_line).await;
     if matches!(outcome.result, Err(Failure::Cancelled)) {
         return Err(TurnError::Stopping);
     }
-    let event = outcome.event();
-    work.ports.journal.note(Event::MraAskEnd {
-        actor: work.turn.inbound.user.clone(),
-        repo: event.repo.to_owned(),
-        ok: event.ok,
-        retried: event.retried,
-        duration_ms: event.duration_ms,
-    });
+    asking.ended = Some(ended(asking.actor, outcome.event()));
+    drop(asking);
     let ok = outcome.result.is_ok();
     show_call(&*services.front, &services.messages, work, &outcome).await;
     let found_in = ok.then(|| question.repo().to_owned());
@@ -92,7 +124,7 @@ async fn show_call(front: &dyn Front, messages: &Messages, work: &Work<'_>, outc
     let inbound = &work.turn.inbound;
     let seconds = format!("{:.1}", outcome.duration.as_secs_f64());
     let mut text = messages.mra_asked(outcome.question.repo(), outcome.result.is_ok(), &seconds);
-    match work.turn.verbosity {
+    match work.verbosity {
         Verbosity::Off | Verbosity::Progress => return,
         // The result may contain paths and code.
         Verbosity::Full if work.ports.shows_code => {
@@ -119,7 +151,7 @@ pub(super) fn refused(messages: &Messages, repo: &str, question: &str, why: &str
 
 /// Starts to show progress on the placeholder, unless the verbosity is off.
 pub(super) fn show_progress(front: &Arc<dyn Front>, settings: progress::Settings, work: &mut Work<'_>) {
-    if work.progress.is_some() || work.turn.verbosity == Verbosity::Off {
+    if work.progress.is_some() || work.verbosity == Verbosity::Off {
         return;
     }
     let (front, placed) = (Arc::clone(front), Arc::clone(&work.placeholder));

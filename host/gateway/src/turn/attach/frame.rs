@@ -3,10 +3,7 @@
 
 use pmk_core::{Block, Image, Language, Message, Origin, Role, quoted_lines_are_material, quoting::quoted};
 
-use crate::{
-    chat::{Attachments, Content, File, Quote, QuoteKind, Thread, ThreadPost},
-    turn::batching,
-};
+use crate::chat::{self, Attachments, Content, File, Quote, QuoteKind, Thread, ThreadPost};
 
 /// One piece of what came with a message.
 pub(super) struct Piece {
@@ -54,7 +51,7 @@ pub(super) fn pieces(attached: &Attachments, language: Language) -> Vec<Piece> {
 
 /// Returns a message of a thread.
 pub(super) fn said(ThreadPost { by, text }: &ThreadPost) -> String {
-    batching::by(by, text)
+    chat::attributed(by, text)
 }
 
 /// Returns the message that shows the earlier messages of a thread.

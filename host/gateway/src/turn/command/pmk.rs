@@ -13,25 +13,26 @@ use crate::{
     case,
     config::Config,
     ledger::Event,
+    messages::Messages,
     operator::{
         admin::Actor,
         case_service::{CaseService, CaseServiceError},
-        command::{CaseAction, CommandExecutor, Failed, Order, ParsedCommand, help, show, window},
+        command::{CaseAction, CommandExecutor, Order, ParsedCommand, help, show, window},
     },
     services::Services,
     store::OpenTurn,
 };
 
-/// Carries out the command and returns the reply; if it is refused, says so.
+/// Carries out the command and returns the reply, with the event for the ledger; if it is refused, says so.
 pub(super) async fn carry_out(
     services: &Services,
     turn: &OpenTurn,
     asked: ParsedCommand,
     refused: Option<Reason>,
-) -> Result<String, TurnError> {
+) -> Result<(String, Option<Event>), TurnError> {
     if let Some(reason) = refused {
         log_refusal(services, turn, &asked, reason.name()).await;
-        return Ok(services.messages.may_not(reason));
+        return Ok((services.messages.may_not(reason), None));
     }
     let Some(order) = asked.order() else {
         let why = match &asked {
@@ -42,7 +43,7 @@ pub(super) async fn carry_out(
         if let Some(why) = why {
             log_refusal(services, turn, &asked, why).await;
         }
-        return Ok(help::usage(&services.messages, &asked));
+        return Ok((help::usage(&services.messages, &asked), None));
     };
     let (action, _) = asked.logged();
     answer(services, turn, clerk(&services.home, turn), order, action).await
@@ -66,8 +67,9 @@ async fn answer(
     clerk: CommandExecutor,
     order: Order,
     action: String,
-) -> Result<String, TurnError> {
+) -> Result<(String, Option<Event>), TurnError> {
     let (messages, people) = (&services.messages, services.people.people());
+    let mut event = None;
     let done = match order {
         Order::Help => Ok(help::page(messages, Action::Command)),
         Order::AdminHelp => Ok(help::page(messages, Action::Administer)),
@@ -92,7 +94,14 @@ async fn answer(
             offload(move || clerk.show(&prefix)).await.map(|stored| show::atom(messages, &stored.atom))
         }
         Order::ShowLog(most) => offload(move || clerk.log(most)).await.map(|entries| show::log(messages, &entries)),
-        Order::JudgeAtom(verdict, prefix) => judge(services, turn, clerk, action, (verdict, prefix)).await,
+        Order::JudgeAtom(verdict, prefix) => {
+            let judged = offload(move || clerk.judge(&action, verdict, &prefix)).await;
+            judged.map(|atom_id| {
+                let (words, told) = judged_as(messages, &turn.inbound.user, verdict, atom_id);
+                event = Some(told);
+                words
+            })
+        }
         Order::Case(wanted) => Ok(on_case(services, turn, wanted).await),
         Order::Change(change) => {
             let change = Arc::new(change);
@@ -100,18 +109,20 @@ async fn answer(
             offload(move || clerk.change(&action, &made)).await.map(|()| show::changed(messages, &change))
         }
     };
-    Ok(done.unwrap_or_else(|failed| show::failed(messages, &failed)))
+    Ok((done.unwrap_or_else(|failed| show::failed(messages, failed)), event))
 }
 
 /// Describes the window of the next question, without the question itself.
 async fn context(services: &Services, turn: &OpenTurn) -> Result<String, TurnError> {
-    let Services { store, messages, preambles, calibrator, .. } = services;
+    let Services { store, messages, preambles, calibrator, model, .. } = services;
     let dropped = store.session(&turn.inbound.key).await?.dropped_turns;
     let stored = store.session_messages(&turn.inbound.key, false).await?;
     let entries: Vec<&Entry> = stored.iter().map(|stored| &stored.entry).collect();
     let people = services.people.people();
     let preamble = preambles.of(audience(&people, turn), services.offer(&people, &turn.inbound.user), true);
-    let budget = calibrator.token_budget(turn.session, preamble.tokens, services.now_ms());
+    let (sizes, now_ms) = (turn.sizes.clone().of(model.provider(), model.name()), services.now_ms());
+    let budget = calibrator.token_budget(turn.session, preamble.tokens, now_ms);
+    let budget = sizes.capped(budget, preamble.tokens, now_ms);
     Ok(window::window(messages, &entries, dropped, budget.limit))
 }
 
@@ -142,30 +153,17 @@ async fn on_case(services: &Services, turn: &OpenTurn, wanted: CaseAction) -> St
     })
 }
 
-async fn judge(
-    services: &Services,
-    turn: &OpenTurn,
-    clerk: CommandExecutor,
-    action: String,
-    (verdict, prefix): (ReactionVerdict, String),
-) -> Result<String, Failed> {
-    let atom_id = offload(move || clerk.judge(&action, verdict, &prefix)).await?;
-    let actor = turn.inbound.user.clone();
-    let (words, event) = match verdict {
-        ReactionVerdict::Approve => {
-            (services.messages.atom_approved(&atom_id), Event::AtomApproved { actor, atom_id: atom_id.clone() })
-        }
-        ReactionVerdict::Reject => {
-            (services.messages.atom_rejected(&atom_id), Event::AtomRejected { actor, atom_id: atom_id.clone() })
-        }
-    };
-    services.ledger.note(event);
-    Ok(words)
+/// The reply to a verdict, and its event.
+fn judged_as(messages: &Messages, actor: &str, verdict: ReactionVerdict, atom_id: String) -> (String, Event) {
+    let actor = actor.to_owned();
+    match verdict {
+        ReactionVerdict::Approve => (messages.atom_approved(&atom_id), Event::AtomApproved { actor, atom_id }),
+        ReactionVerdict::Reject => (messages.atom_rejected(&atom_id), Event::AtomRejected { actor, atom_id }),
+    }
 }
 
 fn clerk(home: &Path, turn: &OpenTurn) -> CommandExecutor {
     let actor = Actor::of_person(turn.inbound.key.front, &turn.inbound.user);
-    // An earlier attempt may already have made the change.
-    let again_since = turn.resumed.then(|| Timestamp::from_millisecond(turn.received_at_ms).unwrap_or_default());
+    let again_since = turn.begun_at_ms.map(|at| Timestamp::from_millisecond(at).unwrap_or_default());
     CommandExecutor { home: home.to_owned(), actor, again_since }
 }

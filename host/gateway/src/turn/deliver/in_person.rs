@@ -1,11 +1,12 @@
 //! Delivers an answer that the question's conversation refuses, in a direct message to each asker. The message quotes
 //! the question, because it is elsewhere; the answer to a command is recognizable without that.
 
+use std::collections::BTreeSet;
+
 use super::post::{UncertainDelivery, post};
 use crate::{
-    chat::MessageBody,
+    chat::{self, MessageBody},
     front::{Delivery, FrontError, Kind},
-    messages::Messages,
     services::Services,
     store::{self, Answered, Part, Purpose},
     turn::{TurnError, placeholder},
@@ -30,7 +31,7 @@ pub(super) async fn deliver(
             askers.push(asker);
         }
     }
-    let said = in_words(&services.messages, answered, part, &askers);
+    let said = in_words(services, answered, part).await?;
     let mut id = None;
     for asker in askers.iter().filter(|asker| services.people.may_hear(asker)) {
         match tell(services, answered, (part.number, &said), doubt, asker).await {
@@ -78,26 +79,48 @@ async fn tell(
 }
 
 /// The part with the question in front of it, if it is the first part of an answer.
-fn in_words(messages: &Messages, answered: &Answered, part: &Part, askers: &[String]) -> MessageBody {
+async fn in_words(services: &Services, answered: &Answered, part: &Part) -> Result<MessageBody, TurnError> {
+    let Answered { turn, inbound, report, .. } = answered;
     let mut said = part.outgoing.speech.clone();
-    if part.number == 0 && answered.report.question().is_some() {
-        let question = match askers {
-            [_] => answered.inbound.text.clone(),
-            several => {
-                said.pings.extend_from_slice(several);
-                with_mentions(&answered.inbound.text, several)
-            }
+    if part.number == 0 && report.question().is_some() {
+        let asked = match report.event_ids[..] {
+            // A contact's answer, too, is quoted as it was written, not as the model was told of it.
+            [] => vec![(inbound.user.clone(), inbound.text.clone())],
+            _ => services.store.asked_together(*turn, &inbound.key).await?,
         };
-        said.text = messages.in_person(&question) + &said.text;
+        let MessageBody { text, pings } = together(&asked);
+        said.text = services.messages.in_person(&text) + &said.text;
+        said.pings.extend(pings);
     }
-    said
+    Ok(said)
 }
 
-/// What several people asked, as people read it: each begins with a mention of who wrote it, which for the model is an id.
-fn with_mentions(question: &str, askers: &[String]) -> String {
-    let lines = question.lines().map(|line| match line.split_once(": ") {
-        Some((user, words)) if askers.iter().any(|asker| asker == user) => format!("<@{user}>: {words}"),
-        _ => line.to_owned(),
+/// What was asked, as people read it. Of several people, each is mentioned before what they wrote.
+fn together(asked: &[(String, String)]) -> MessageBody {
+    let askers: BTreeSet<&String> = asked.iter().map(|(asker, _)| asker).collect();
+    let pings: Vec<String> = if askers.len() > 1 { askers.into_iter().cloned().collect() } else { vec![] };
+    let texts = asked.iter().map(|(asker, text)| match pings[..] {
+        [] => text.clone(),
+        _ => chat::attributed(&format!("<@{asker}>"), text),
     });
-    lines.collect::<Vec<_>>().join("\n")
+    MessageBody { text: texts.collect::<Vec<_>>().join("\n\n"), pings }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: what one person had asked in a channel was quoted with their id before each message.
+    #[test]
+    fn what_one_person_had_asked_in_several_messages_was_quoted_with_ids() {
+        let quote = |asked: &[[&str; 2]]| {
+            let asked: Vec<(String, String)> = asked.iter().map(|&[asker, text]| (asker.into(), text.into())).collect();
+            together(&asked)
+        };
+        let alone = quote(&[["U1", "When?"], ["U1", "And where?"]]);
+        assert_eq!((&*alone.text, alone.pings.len()), ("When?\n\nAnd where?", 0));
+        let both = quote(&[["U2", "Where?\n<@U1>: in Rome"], ["U1", "And when?"]]);
+        assert_eq!(both.text, "<@U2>: Where?\n  <@U1>: in Rome\n\n<@U1>: And when?");
+        assert_eq!(both.pings, ["U1", "U2"]);
+    }
 }

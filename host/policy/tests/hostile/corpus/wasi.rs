@@ -1,7 +1,7 @@
 //! Access to the outside world.
 
 use super::{Attack, GOOD, SAME_MEMORY, forever, pruning, times};
-use crate::component::{Component, DATA, Imports};
+use crate::component::{Component, DATA, DROP, Imports};
 
 const GROUP: &str = "WASI";
 
@@ -108,6 +108,25 @@ const POLL: Imports = Imports {
     ],
 };
 
+const SUBSCRIBE: Imports = Imports {
+    text: r#"(import "wasi:io/poll@0.2.3" (instance $io-poll (export "pollable" (type (sub resource)))))
+        (alias export $io-poll "pollable" (type $pollable))
+        (import "wasi:io/streams@0.2.3" (instance $streams
+            (export "output-stream" (type $stream (sub resource)))
+            (alias outer 1 $pollable (type $p)) (export "pollable" (type $pollable-here (eq $p)))
+            (export "[method]output-stream.subscribe"
+                (func (param "self" (borrow $stream)) (result (own $pollable-here))))))
+        (alias export $streams "output-stream" (type $output-stream))
+        (import "wasi:cli/stdout@0.2.3" (instance $stdout
+            (alias outer 1 $output-stream (type $s)) (export "output-stream" (type $stream-here (eq $s)))
+            (export "get-stdout" (func (result (own $stream-here))))))"#,
+    functions: &[
+        ("$output", "$stdout", "get-stdout", "(result i32)"),
+        ("$subscribe", "$streams", "[method]output-stream.subscribe", "(param i32) (result i32)"),
+        ("$unsubscribe", "$pollable", DROP, "(param i32)"),
+    ],
+};
+
 const HTTP: Imports =
     Imports { text: r#"(import "wasi:http/outgoing-handler@0.2.3" (instance $http))"#, functions: &[] };
 
@@ -198,6 +217,15 @@ pub fn attacks() -> Vec<Attack> {
             ))
             .importing(POLL)
             .realloc("", SAME_MEMORY),
+        ),
+        // Its own fuel would last much longer.
+        with(
+            "waits for a stream and for no more, 70,000 times",
+            SUBSCRIBE,
+            &format!(
+                "(local.set $plan (call $output)) {} unreachable",
+                times(70_000, "(call $unsubscribe (call $subscribe (local.get $plan)))")
+            ),
         ),
         with("sends a request over HTTP", HTTP, ""),
     ]);

@@ -28,6 +28,10 @@ pub(super) fn of(outcome: &Outcome, hopeless: bool) -> Judgement {
             reason: format!("it {reason}"),
             hint: "let the recursion end sooner, or go through a list in a loop instead",
         },
+        Outcome::Failed { reason, .. } if reason.ends_with(" for the archive") => Judgement::Failed {
+            reason: format!("it {reason}"),
+            hint: "the policy itself is fine; check that the disk or the server of the store is not overloaded",
+        },
         Outcome::Failed { kind, reason, .. } => {
             Judgement::Failed { reason: format!("it {reason}"), hint: of_failure(kind) }
         }

@@ -130,7 +130,7 @@ impl Builder {
     pub fn given(folder: &Path, build: &str, component: &Path) -> Result<Builder, BuilderError> {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", build]).current_dir(existing(folder)?);
-        Builder::of(build, command, folder.join(component), None)
+        Builder::beside(build, command, folder.join(component))
     }
 
     /// Detects how to build a project: Rust with cargo-component if it is usable, else with plain cargo; JavaScript and
@@ -162,7 +162,7 @@ impl Builder {
             let name = absolute.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             format!("{name}.wasm")
         });
-        Builder::of(what, command, folder.join(component), None)
+        Builder::beside(what, command, folder.join(component))
     }
 
     fn cargo(folder: &Path) -> Result<Builder, BuilderError> {
@@ -179,13 +179,18 @@ impl Builder {
         };
         let (what, build) = by_component.or_else(|_| plainly())?;
         let kept = workspace.target.join(format!("{policy}.wasm"));
-        Builder::of(what, build.command, build.artifact, Some(kept))
+        Builder::of(what, build.command, build.artifact, kept)
     }
 
-    fn of(what: &str, command: Command, artifact: PathBuf, kept: Option<PathBuf>) -> Result<Builder, BuilderError> {
+    /// Keeps good builds beside the output file, which a build that fails its check replaces as well.
+    fn beside(what: &str, command: Command, artifact: PathBuf) -> Result<Builder, BuilderError> {
+        let kept = artifact.with_extension("good.wasm");
+        Builder::of(what, command, artifact, kept)
+    }
+
+    fn of(what: &str, command: Command, artifact: PathBuf, component: PathBuf) -> Result<Builder, BuilderError> {
         let scratch =
             tempfile::tempdir().map_err(|source| build_plugins::Error::File { path: std::env::temp_dir(), source })?;
-        let component = kept.unwrap_or_else(|| artifact.clone());
         Ok(Builder { what: what.to_owned(), command, artifact, component, scratch })
     }
 
@@ -197,6 +202,11 @@ impl Builder {
     /// Returns the path of the last good component.
     pub fn component(&self) -> &Path {
         &self.component
+    }
+
+    /// Returns the files that builds write, which are no sources.
+    pub fn written(&self) -> [PathBuf; 2] {
+        [self.artifact.clone(), self.component.clone()]
     }
 
     /// Runs the build and returns the file to load. Dropping the future or cancelling the token ends the build with all
@@ -246,9 +256,6 @@ impl Builder {
     /// # Errors
     /// It cannot be written there.
     pub fn keep(&self, built: &Path) -> Result<(), BuildError> {
-        if built == self.component {
-            return Ok(());
-        }
         let unwritable = |source| BuildError::Unwritable { file: self.component.clone(), source };
         let folder = self.component.parent().unwrap_or(Path::new("."));
         // With the usual permissions: the gateway that runs it may belong to another user.

@@ -34,16 +34,16 @@ pub struct Contents(BTreeMap<PathBuf, u64>);
 /// Watches the files of a project.
 pub struct Watch {
     folder: PathBuf,
-    /// The output of the build, which is not a source.
-    built: PathBuf,
+    /// What builds write, which are no sources.
+    built: [PathBuf; 2],
     told: Arc<Notify>,
     watcher: Option<RecommendedWatcher>,
     followed: BTreeSet<PathBuf>,
 }
 
 impl Watch {
-    /// Watches a folder, except for the component that is built in it.
-    pub fn new(folder: &Path, built: &Path) -> Watch {
+    /// Watches a folder, except for the components that are built in it.
+    pub fn new(folder: &Path, built: [PathBuf; 2]) -> Watch {
         let told = Arc::new(Notify::new());
         let teller = Arc::clone(&told);
         let tell = move |event: notify::Result<Event>| {
@@ -54,7 +54,7 @@ impl Watch {
         let watcher = notify::recommended_watcher(tell)
             .inspect_err(|error| tracing::debug!(%error, "cannot watch the project; polling it instead"))
             .ok();
-        Watch { folder: folder.to_owned(), built: built.to_owned(), told, watcher, followed: BTreeSet::new() }
+        Watch { folder: folder.to_owned(), built, told, watcher, followed: BTreeSet::new() }
     }
 
     /// Returns the current contents.
@@ -67,7 +67,7 @@ impl Watch {
             for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
                 let (path, name) = (entry.path(), entry.file_name());
                 let Ok(kind) = entry.file_type() else { continue };
-                if is_left_out(&name.to_string_lossy()) || path == self.built {
+                if is_left_out(&name.to_string_lossy()) || self.built.contains(&path) {
                     continue;
                 }
                 if kind.is_dir() {
@@ -139,7 +139,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let write = |name: &str, content: &str| fs::write(folder.path().join(name), content).expect("a file");
         write("lib.rs", "0");
-        let mut watch = Watch::new(folder.path(), Path::new("none"));
+        let mut watch = Watch::new(folder.path(), [PathBuf::new(), PathBuf::new()]);
         let seen = watch.look();
         let storm = async {
             for save in 1..=5 {
@@ -162,9 +162,11 @@ mod tests {
             fs::write(path, content).expect("a file");
         };
         write("src/lib.rs", "1");
-        let mut watch = Watch::new(folder.path(), &folder.path().join("mine.wasm"));
+        let built = ["mine.wasm", "mine.good.wasm"].map(|name| folder.path().join(name));
+        let mut watch = Watch::new(folder.path(), built);
         let seen = watch.look();
-        for name in ["mine.wasm", "Cargo.lock", "target/x/y.rs", ".git/HEAD", "src/.lib.rs.swp", "src/lib.rs~"] {
+        let others = ["Cargo.lock", "target/x/y.rs", ".git/HEAD", "src/.lib.rs.swp", "src/lib.rs~"];
+        for name in ["mine.wasm", "mine.good.wasm"].into_iter().chain(others) {
             write(name, "2");
             assert_eq!(watch.look(), seen, "{name}");
         }

@@ -1,8 +1,11 @@
 //! An experiment on a real store, without turns.
 
+use std::{path::Path, sync::OnceLock};
+
 use pmk_core::Language;
 use pmk_policy::{Compiler, Runtime, RuntimeConfig};
 use pmk_stand_ins::patience;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
@@ -25,7 +28,21 @@ const NOW: i64 = 1_800_000_000_000;
 /// How many conversations in trouble are enough to stop one of two arms.
 const ENOUGH: usize = 8;
 
-/// An experiment of the control `a` and the arms `b` and `c`.
+/// A gateway.json with this `policy` and an experiment of these arms, the first of which is the control; it is on if it
+/// has a start.
+fn file(policy: &Value, arms: &Value, start: Option<&str>) -> Value {
+    let experiment = json!({"name": "less", "start": start, "control": arms[0]["name"], "arms": arms});
+    json!({"version": 1, "policy": policy, "experiment": experiment})
+}
+
+/// A time long ago.
+const START: Option<&str> = Some("2026-05-07T09:00:00Z");
+
+fn write(home: &Path, file: &Value) {
+    std::fs::write(pmk_system::home::config_file(home), file.to_string()).expect("it is written");
+}
+
+/// An experiment of the control `a` and the arms `b` and `c`, or as a gateway.json has it.
 struct Scene {
     live: Arc<RunningExperiment>,
     home: TempDir,
@@ -33,16 +50,32 @@ struct Scene {
 
 impl Scene {
     fn new() -> Scene {
+        let config = Config { experiment: Some(experiment("less", &["a", "b", "c"])), ..Config::default() };
         let home = tempfile::tempdir().expect("a folder");
+        Scene::at(home, &config, |_| panic!("no arm has policies of its own"))
+    }
+
+    /// With this gateway.json. While an arm is loaded that has policies of its own, `loading` is called with the home.
+    fn of(file: &Value, loading: impl Fn(&Path) + Send + Sync + 'static) -> Scene {
+        let home = tempfile::tempdir().expect("a folder");
+        write(home.path(), file);
+        let (config, _) = Config::load(home.path()).expect("a configuration");
+        Scene::at(home, &config, loading)
+    }
+
+    fn at(home: TempDir, config: &Config, loading: impl Fn(&Path) + Send + Sync + 'static) -> Scene {
         let store = Store::open(home.path()).expect("a store");
         let ledger = Ledger::open(Arc::new(store.clone()), home.path());
-        let config = Config { experiment: Some(experiment("less", &["a", "b", "c"])), ..Config::default() };
-        let watched = Arc::new(WatchedConfig::new(home.path(), &config));
+        let watched = Arc::new(WatchedConfig::new(home.path(), config));
         let (tasks, front) = (TaskTracker::new(), Arc::new(Lines::start().expect("a thread")));
         let people = Arc::new(Permissions::new(Arc::clone(&watched), ledger.clone()));
         let runtime = Runtime::new(RuntimeConfig::new(Compiler::Here)).expect("an engine");
         let stack = Loader::of(runtime, Named::default()).load(&PolicyConfig::default(), &[]).expect("policies");
-        let load: Load = Arc::new(|_, _| Err(Failure::new("no arm has policies of its own")));
+        let (arm, folder) = (stack.clone(), home.path().to_owned());
+        let load: Load = Arc::new(move |_, _| {
+            loading(&folder);
+            Ok(arm.clone())
+        });
         let live = Arc::new(RunningExperiment::new(Ports {
             clock: Clock::of(|| NOW),
             watched,
@@ -67,8 +100,8 @@ impl Scene {
         conn.execute_batch(statement).expect("it is done");
     }
 
-    /// A turn of `b` in this person's conversation whose prompt the model refused as too long.
-    async fn overflows(&self, user: &str, event_id: &str) -> (OpenTurn, TurnOutcome) {
+    /// A turn of this person's conversation that has begun.
+    async fn begins(&self, user: &str, event_id: &str) -> OpenTurn {
         let store = self.store();
         let inbound = Inbound {
             event_id: event_id.into(),
@@ -88,13 +121,19 @@ impl Scene {
         let inbox = store.accept(&inbound, NOW).await.expect("it is stored").expect("a new message");
         let begun = store.begin(inbox, None, Hold::Alone, NOW).await.expect("it begins");
         let BeginOutcome::Ask(open) = begun else { panic!("expected an open turn, got {begun:?}") };
+        open
+    }
+
+    /// A turn of `b` in this person's conversation whose prompt the model refused as too long.
+    async fn overflows(&self, user: &str, event_id: &str) -> (OpenTurn, TurnOutcome) {
+        let (store, open) = (self.store(), self.begins(user, event_id).await);
         let weights = Weights::from(["a", "b", "c"].map(|arm| (arm.to_owned(), 1)));
         let drawn = ArmAssignment { arm: "b".into(), weights };
         store.draw("less", open.session, drawn, "a", NOW).await.expect("it is stored");
         let place = InExperiment { experiment: "less".into(), arm: "b".into() };
         let tags = Tags { place: Some(place), ..Tags::default() };
         let outcome = TurnOutcome { tags, overflowed: true, ..TurnOutcome::default() };
-        let report = TurnReport::of_command(event_id.to_owned(), inbound.key, "question");
+        let report = TurnReport::of_command(event_id.to_owned(), open.inbound.key.clone(), "question");
         let parts = vec![Outgoing::reply("hi")];
         let recorded = Recorded { outcome: outcome.clone(), ..Recorded::of(report, parts, open.live.revision) };
         store.record(open.turn, recorded, NOW).await.expect("it is stored");
@@ -264,4 +303,68 @@ async fn an_experiment_that_began_read_all_its_turns_for_each_stopped_arm() {
     scene.live.follow().await;
     let on = scene.live.on().expect("it is on");
     assert!(["b", "c"].iter().all(|arm| on.is_stopped(arm)));
+}
+
+/// Regression: it was on once more, and what it had promoted was swapped in a second time.
+#[tokio::test]
+async fn an_experiment_that_ended_while_its_arms_were_loaded_began_all_the_same() {
+    let arms = json!([{"name": "a"}, {"name": "b", "policy": {"settings": {"standard": {"seed-cap": 900}}}}]);
+    let (on, over) = (file(&json!({}), &arms, START), file(&json!({}), &arms, None));
+    let scene = Scene::of(&on, move |home| write(home, &over));
+    scene.live.follow().await;
+    assert!(scene.live.state().on.is_none());
+    scene.live.follow().await;
+    assert!(scene.live.state().tried.is_none(), "there is nothing to load");
+}
+
+/// Regression: it went on until the last arm was loaded, which may take minutes.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_experiment_was_not_over_while_changed_arms_were_loaded() {
+    let promoted = json!({"settings": {"standard": {"seed-cap": 900}}});
+    let arms = json!([{"name": "a"}, {"name": "b", "policy": promoted}]);
+    let over = file(&promoted, &arms, None);
+    let promotions = Arc::new(OnceLock::<watch::Receiver<Option<Arc<Promotion>>>>::new());
+    let seen = Arc::clone(&promotions);
+    let scene = Scene::of(&file(&json!({}), &arms, START), move |home| {
+        if let Some(promoted) = seen.get() {
+            write(home, &over);
+            patience::until("the arm serves", || promoted.borrow().is_some().then_some(()));
+        }
+    });
+    scene.live.follow().await;
+    assert!(scene.live.on().is_some());
+    assert!(promotions.set(scene.live.promotions()).is_ok());
+    let heavier = json!([{"name": "a"}, {"name": "b", "weight": 2, "policy": promoted}]);
+    write(scene.home.path(), &file(&json!({}), &heavier, START));
+    scene.live.follow().await;
+    assert!(scene.live.state().on.is_none());
+}
+
+/// Regression: the control served everybody, whatever an operator had chosen meanwhile.
+#[tokio::test]
+async fn an_experiment_that_was_stopped_after_another_change_of_policy_promoted_its_control() {
+    let arms = json!([{"name": "a", "policy": {"settings": {}}}, {"name": "b"}]);
+    let scene = Scene::of(&file(&json!({}), &arms, START), |_| {});
+    scene.live.follow().await;
+    assert!(scene.live.on().is_some());
+    write(scene.home.path(), &file(&json!({"seedMayGo": true}), &arms, None));
+    scene.live.follow().await;
+    assert!(scene.live.state().on.is_none());
+    assert!(scene.live.promotions().borrow().is_none());
+}
+
+/// Regression: new conversations drew it on all other hosts until they were started again, and were all moved at once.
+#[tokio::test]
+async fn an_arm_that_another_host_had_stopped_was_drawn_all_the_same() {
+    let scene = Scene::new();
+    scene.live.follow().await;
+    let on = scene.live.on().expect("it is on");
+    let event = |_| Event::ExperimentOff { experiment: "less".into(), promoted: None };
+    scene.store().stop_arm("less", "b", "a", "worse", event, NOW).await.expect("it is stored");
+    for number in 0..30 {
+        let turn = scene.begins(&format!("U{number}"), &format!("Ev{number}")).await;
+        let (_, place) = scene.live.take_part(&turn).await.expect("readable");
+        assert!(place.is_some_and(|place| *place.arm != *"b"));
+    }
+    assert!(on.is_stopped("b"), "one in three has drawn it");
 }
