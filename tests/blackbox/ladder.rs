@@ -73,8 +73,8 @@ fn all_turns_that_go_after_a_refusal_are_named() {
     let requests = anthropic.requests();
     let preamble = requests[0].prompt_tokens - requests[0].question().len() as u64 / 4;
     anthropic.set_window(6_000);
-    // A quarter of it is for the answer. Beside this message there is room for half of the last turn.
-    let large = "filler ".repeat((4_500 - 60 - preamble) as usize * 4 / "filler ".len());
+    // 2,048 of them are for the answer. Beside this message there is room for a third of the last turn.
+    let large = "filler ".repeat((6_000 - 2_048 - 200 - preamble) as usize * 4 / "filler ".len());
     let lines = run(&home, &anthropic, &["standard"], &[question("EvL", &large)]);
     assert_eq!(rungs(&lines), [["trim"]], "{lines:#?}");
     assert_eq!(of_type(&lines, "turn")[0]["turns_dropped"], 5, "{lines:#?}");
