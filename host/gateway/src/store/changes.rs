@@ -437,9 +437,11 @@ fn delete(
         (None, _) if found.is_empty() && *of == DeletedAuthor::Own => return Ok(Changed::Unknown),
         _ => {}
     }
-    // The message may come yet, and this deletion once more.
+    // Where answered messages stay, they can be asked again, and their contacts can say what they meant by them.
+    let stays = words.is_none() && !found.is_empty() && !found.iter().any(Known::waits);
+    // Otherwise the message may come yet, and this deletion once more.
     let (deleted, came_at): (Option<&str>, i64) = (None, moment::of(conn, now_ms)?);
-    if conn.prepare_cached(KEEP_EARLY)?.execute(params![channel, ts, deleted, deleted, came_at])? == 0 {
+    if !stays && conn.prepare_cached(KEEP_EARLY)?.execute(params![channel, ts, deleted, deleted, came_at])? == 0 {
         return Ok(Changed::Nothing);
     }
     // The model may have been shown the message as what was said before in its thread, or is being shown it; an answer,

@@ -21,8 +21,7 @@ const CLOSED_FOR_MS: i64 = 24 * 60 * 60 * 1_000;
 
 pub(super) const IS_CLAIMING: &str = "SELECT 1 FROM escalation WHERE claimed_by = ?1";
 pub(super) const ABSORBED: &str = "UPDATE escalation SET closed_at = ?2, claimed_by = NULL WHERE claimed_by = ?1";
-pub(super) const FORGET_APART: &str = "DELETE FROM asked_apart WHERE (front, channel, thread_ts) IN
-     (SELECT front, channel, thread_ts FROM escalation WHERE closed_at > 0 AND closed_at <= ?1)";
+pub(super) const FORGET_APART: &str = "DELETE FROM asked_apart WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3";
 pub(super) const FORGET_APART_OF: &str =
     "DELETE FROM asked_apart WHERE turn_id IN (SELECT id FROM inbox WHERE session_id = ?1)";
 /// The time 0 says that it [is forgotten](forget).
@@ -98,7 +97,6 @@ fn await_answer(
     now_ms: i64,
 ) -> Result<(), Fault> {
     let expired = now_ms.saturating_sub(CLOSED_FOR_MS);
-    conn.prepare_cached(FORGET_APART)?.run([expired])?;
     forget(conn, FORGET, [expired])?;
     let place = params![front_name(front), marker.channel_id, marker.thread_ts];
     let before = first(conn.prepare_cached(LAST_ASKED)?.query(place)?)?;
@@ -118,6 +116,7 @@ pub(super) fn forget(conn: &Connection, mark: &str, of: impl Params) -> Result<(
     let mut statement = conn.prepare_cached(mark)?;
     let marked = statement.query_map(of, |row| Ok([row.get::<_, String>(0)?, row.get(1)?, row.get(2)?]))?;
     for [front, channel, thread_ts] in marked.collect::<Result<Vec<_>, _>>()? {
+        conn.prepare_cached(FORGET_APART)?.run(params![front, channel, thread_ts])?;
         let forgotten = codec::to_json(&Marker::forgotten(channel.clone(), thread_ts.clone()));
         conn.prepare_cached(SET_MARKER)?.run(params![front, channel, thread_ts, forgotten])?;
     }

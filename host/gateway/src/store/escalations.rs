@@ -95,11 +95,13 @@ pub(super) const SET_MARKER: &str =
     "UPDATE escalation SET marker = ?4 WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3";
 /// The escalations that a message may have been a remark about: those of its channel, and those that its author was
 /// asked in direct messages.
-pub(super) const REMARKED: &str = "SELECT marker, claimed_by FROM escalation WHERE front = ?1 AND channel = ?2
+pub(super) const REMARKED: &str = "SELECT marker, claimed_by FROM escalation
+     WHERE front = ?1 AND channel = ?2 AND (closed_at IS NULL OR closed_at > 0)
      UNION ALL SELECT e.marker, e.claimed_by FROM inbox i JOIN asked_apart a ON a.contact = i.user AND a.front = ?1
      JOIN escalation e ON e.front = a.front AND e.channel = a.channel AND e.thread_ts = a.thread_ts
-     WHERE i.id = ?3";
-const OF_FRONT: &str = "SELECT marker, claimed_by FROM escalation WHERE front = ?1 ORDER BY channel, thread_ts";
+     WHERE i.id = ?3 AND (e.closed_at IS NULL OR e.closed_at > 0)";
+const OF_FRONT: &str = "SELECT marker, claimed_by FROM escalation
+     WHERE front = ?1 AND (closed_at IS NULL OR closed_at > 0) ORDER BY channel, thread_ts";
 /// Whatever an attempt at this turn still wants to store was made from what it was begun with.
 pub(super) const BEGIN_ANEW: &str =
     "UPDATE session SET revision = revision + 1 WHERE id = (SELECT session_id FROM inbox WHERE id = ?1)";

@@ -380,6 +380,10 @@ async fn what_is_to_stay_stays() {
     }
     assert_eq!(store.delete(&deletion("D2", &at(1)), words(), NOW).await, Ok(Changed::Unknown), "of another channel");
     assert_eq!(live_texts(&store, KEY).await, ["the password is heliotrope", "noted"]);
+    // It can be asked again, too.
+    let again = store.again(("U1", false), &MessageRef::new("D1", at(1)), reaction("wish"), NOW).await.unwrap();
+    let RegenerateOutcome::Taken(again) = again else { panic!("{again:?}") };
+    assert_eq!(waits_as(&store, again.inbox).await, "the password is heliotrope");
 }
 
 #[tokio::test]

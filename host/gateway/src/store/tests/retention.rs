@@ -133,18 +133,36 @@ async fn a_text_that_another_conversation_refers_to_stays_for_it() {
     }
 }
 
+/// A turn of this conversation asks a contact in a direct message, about this thread.
+async fn asks_apart(store: &Store, wanted: &str, event: &str, thread_ts: &str) {
+    let open = ask(store, accept(store, wanted, event).await).await;
+    let marker = Marker { thread_ts: thread_ts.into(), ..marker(&["U9"]) };
+    let escalation = Some(EscalationUpdate::Asked(FrontName::Slack, marker));
+    let parts = vec![Outgoing { purpose: Purpose::Escalation, to: Some("U9".into()), ..Outgoing::reply("which?") }];
+    store.record(open.turn, Recorded { escalation, parts, ..recorded("q", "a") }, NOW).await.unwrap();
+    store.finish(open.turn, vec![sent(0, Some("1.2"))], vec![], NOW).await.unwrap();
+}
+
+/// What a thread was last asked led to them no more, but their messages were still taken for answers.
+#[tokio::test]
+async fn who_had_been_asked_about_a_thread_before_stayed_once_what_it_was_last_asked_was_erased() {
+    let home = home();
+    let store = open(&home);
+    for (wanted, event) in [(OTHER, "Ev1"), (KEY, "Ev2")] {
+        asks_apart(&store, wanted, event, "1.1").await;
+        assert!(store.cancel_escalation("C1", "1.1", "U1", NOW).await.unwrap().is_some());
+    }
+    erase(&store, KEY).await.unwrap();
+    assert_eq!(number(&home, "SELECT count(*) FROM asked_apart"), 0);
+}
+
 /// Only the question led to the row, and that was gone.
 #[tokio::test]
 async fn whom_an_erased_question_had_been_put_to_was_kept_for_good() {
     let home = home();
     let store = open(&home);
     for (wanted, event) in [(KEY, "Ev1"), (OTHER, "Ev2")] {
-        let open = ask(&store, accept(&store, wanted, event).await).await;
-        let marker = Marker { thread_ts: event.into(), ..marker(&["U9"]) };
-        let escalation = Some(EscalationUpdate::Asked(FrontName::Slack, marker));
-        let parts = vec![Outgoing { purpose: Purpose::Escalation, to: Some("U9".into()), ..Outgoing::reply("which?") }];
-        store.record(open.turn, Recorded { escalation, parts, ..recorded("q", "a") }, NOW).await.unwrap();
-        store.finish(open.turn, vec![sent(0, Some("1.2"))], vec![], NOW).await.unwrap();
+        asks_apart(&store, wanted, event, event).await;
     }
     assert_eq!(number(&home, "SELECT count(*) FROM asked_apart"), 2);
     assert!(store.cancel_escalation("C1", "Ev1", "U1", NOW).await.unwrap().is_some());
