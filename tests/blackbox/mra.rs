@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::Command, time::Duration};
 use pmk_stand_ins::{
     anthropic::{Anthropic, Behaviour},
     program::{Call, calls},
-    slack::{Fault, Message, Slack},
+    slack::{Fault, Message, Sent, Slack},
 };
 use serde_json::{Value, json};
 
@@ -373,16 +373,22 @@ fn what_a_failed_call_printed_is_told() {
     assert!(told.contains("stderr:\nfatal\nstdout:\nno index for erp, run mra index"), "{told}");
 }
 
-/// Regression: the ledger had no line of it, although it counts against the hourly limit.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_search_that_an_edit_of_its_question_ended_was_not_counted() {
-    let stage = Stage::new("wait more\nout found", json!({}));
-    stage.anthropic.when("Something else, please.", Behaviour::answer("All right."));
+/// A gateway that searches for the answer to what somebody has asked in a direct message.
+async fn searching(stage: &Stage) -> (Slack, Gateway, Sent) {
     let slack = Slack::start(rules().without_statuses()).await;
     let gateway = Gateway::asking(&stage.home, &slack, &stage.anthropic, &[]);
     assert!(slack.await_connected(PATIENCE).await);
     let asked = slack.dm("U1", QUESTION);
     until("a search", || calls(&stage.script).ok().filter(|calls| calls.len() == 1));
+    (slack, gateway, asked)
+}
+
+/// Regression: the ledger had no line of it, although it counts against the hourly limit.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_that_an_edit_of_its_question_ended_was_not_counted() {
+    let stage = Stage::new("wait more\nout found", json!({}));
+    stage.anthropic.when("Something else, please.", Behaviour::answer("All right."));
+    let (slack, gateway, asked) = searching(&stage).await;
     slack.edit(&asked, "Something else, please.");
     let is_answer = |message: &Message| message.text == "All right.";
     assert!(slack.await_message(&asked.channel, PATIENCE, is_answer).await.is_some());
@@ -395,11 +401,7 @@ async fn a_search_that_an_edit_of_its_question_ended_was_not_counted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_had_been_spent_on_a_question_that_an_edit_made_a_command_was_not_counted() {
     let stage = Stage::new("wait more\nout found", json!({}));
-    let slack = Slack::start(rules().without_statuses()).await;
-    let gateway = Gateway::asking(&stage.home, &slack, &stage.anthropic, &[]);
-    assert!(slack.await_connected(PATIENCE).await);
-    let asked = slack.dm("U1", QUESTION);
-    until("a search", || calls(&stage.script).ok().filter(|calls| calls.len() == 1));
+    let (slack, gateway, asked) = searching(&stage).await;
     slack.edit(&asked, "/pmk frob");
     let is_answer = |message: &Message| message.text.contains("There is no command `frob`");
     assert!(slack.await_message(&asked.channel, PATIENCE, is_answer).await.is_some());
@@ -412,11 +414,7 @@ async fn what_had_been_spent_on_a_question_that_an_edit_made_a_command_was_not_c
 #[tokio::test(flavor = "multi_thread")]
 async fn a_search_that_a_stop_ends_is_made_again_by_the_next_start() {
     let stage = Stage::new("wait more\nout found", json!({}));
-    let slack = Slack::start(rules().without_statuses()).await;
-    let gateway = Gateway::asking(&stage.home, &slack, &stage.anthropic, &[]);
-    assert!(slack.await_connected(PATIENCE).await);
-    let asked = slack.dm("U1", QUESTION);
-    until("a search", || calls(&stage.script).ok().filter(|calls| calls.len() == 1));
+    let (slack, gateway, asked) = searching(&stage).await;
     assert!(gateway.terminate().success());
     assert_eq!(stage.anthropic.requests().len(), 1, "nothing was made of it");
     stage.home.write("more", "");
@@ -435,11 +433,7 @@ async fn a_search_that_a_stop_ended_counted_twice_against_the_hourly_limit() {
     let mut config: Value = serde_json::from_str(&config).expect("JSON");
     config["hourly"] = json!({"mraQuestions": 1});
     stage.home.write("gateway.json", config.to_string());
-    let slack = Slack::start(rules().without_statuses()).await;
-    let gateway = Gateway::asking(&stage.home, &slack, &stage.anthropic, &[]);
-    assert!(slack.await_connected(PATIENCE).await);
-    let asked = slack.dm("U1", QUESTION);
-    until("a search", || calls(&stage.script).ok().filter(|calls| calls.len() == 1));
+    let (slack, gateway, asked) = searching(&stage).await;
     assert!(gateway.terminate().success());
     stage.home.write("more", "");
     let gateway = Gateway::asking(&stage.home, &slack, &stage.anthropic, &[]);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     knowledge::team::{ASKER, CHANNEL, ENGLISH, Team},
     support::{Home, PATIENCE, Running, of_type, question, stand_in, until, until_async},
-    workspace::{Scene, rules},
+    workspace::{Gateway, Scene, rules},
 };
 
 /// A gateway that asks this model, with this queue.
@@ -322,9 +322,9 @@ fn a_steered_message_that_a_refusal_left_no_room_for_was_never_answered() {
     }
 }
 
-/// The file was not named, and where it had come without a word, nothing was said at all.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_cannot_be_read_was_steered_in_and_never_mentioned() {
+/// A gateway under `steer` whose model has asked `mra`, which waits for the file `more`, and gives these answers after
+/// that; and how large its first request was.
+async fn searching_while_steered(answers: &[&str]) -> (Scene, Gateway, u64) {
     let scene = Scene::new(rules(), &json!({"version": 1})).await;
     let script = scene.home.write("mra.script", "wait more\nout It is in the budget worker.");
     let config = json!({
@@ -334,9 +334,17 @@ async fn a_file_that_cannot_be_read_was_steered_in_and_never_mentioned() {
     scene.home.write("gateway.json", config.to_string());
     let gateway = scene.start().await;
     scene.anthropic.push(Behaviour::calls([("mra_ask", json!({"repo": "erp", "question": "where?"}))]));
-    scene.anthropic.push(Behaviour::answer("In the budget worker, and only for May."));
+    answers.iter().for_each(|answer| scene.anthropic.push(Behaviour::answer(*answer)));
     scene.slack.dm("U1", "Where is it computed?");
-    until_async("the question", || (!scene.anthropic.requests().is_empty()).then_some(())).await;
+    let asked = || scene.anthropic.requests().first().map(|request| request.prompt_tokens);
+    let first = until_async("the question", asked).await;
+    (scene, gateway, first)
+}
+
+/// The file was not named, and where it had come without a word, nothing was said at all.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_cannot_be_read_was_steered_in_and_never_mentioned() {
+    let (scene, gateway, _) = searching_while_steered(&["In the budget worker, and only for May."]).await;
     for (text, name) in [("only for May", "report.pdf"), ("", "plan.pdf")] {
         let more = scene.slack.dm_with_file("U1", text, Upload::new(name, "application/pdf", "%PDF"));
         assert!(scene.slack.await_ack(&more.event_id, PATIENCE).await.is_some());
@@ -357,20 +365,7 @@ async fn a_file_that_cannot_be_read_was_steered_in_and_never_mentioned() {
 /// and what was shortened, was told with both answers.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_steered_message_whose_file_a_refusal_left_no_room_for_was_never_answered() {
-    let scene = Scene::new(rules(), &json!({"version": 1})).await;
-    let script = scene.home.write("mra.script", "wait more\nout It is in the budget worker.");
-    let config = json!({
-        "version": 1, "language": "en", "presence": {"broadcast": false}, "mra": {"command": stand_in("mra", &script)},
-        "queue": {"mode": "steer", "debounceMs": 10},
-    });
-    scene.home.write("gateway.json", config.to_string());
-    let gateway = scene.start().await;
-    scene.anthropic.push(Behaviour::calls([("mra_ask", json!({"repo": "erp", "question": "where?"}))]));
-    scene.anthropic.push(Behaviour::answer("In the budget worker."));
-    scene.anthropic.push(Behaviour::answer("It does."));
-    scene.slack.dm("U1", "Where is it computed?");
-    let asked = || scene.anthropic.requests().first().map(|request| request.prompt_tokens);
-    let first = until_async("the question", asked).await;
+    let (scene, gateway, first) = searching_while_steered(&["In the budget worker.", "It does."]).await;
     // Longer than an attachment may be; and of what is left, a refusal leaves 4,000 characters at first.
     let log = Upload::new("log.txt", "text/plain", "all that was ever said ".repeat(2_000));
     let files = vec![log, Upload::new("plan.pdf", "application/pdf", "%PDF")];
