@@ -1,9 +1,13 @@
 //! What authors of policies have at the desk: projects, checks, golden files, benchmarks.
 
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+
+use pmk_stand_ins::not_run;
 use serde_json::{Value, json};
 
 use crate::{
     component::{Component, DATA},
+    homes::{SOMEBODY_ELSE, heeding_modes, is_root},
     readers::in_chinese,
     support::{Home, component, finish, repository},
 };
@@ -256,6 +260,33 @@ fn an_invalid_case_left_those_before_it_blessed() {
         assert_eq!((refused.status.code(), refused.stdout.as_str()), (Some(1), ""), "{}", refused.stderr);
         assert_eq!(std::fs::read_to_string(&valid).expect("the case"), case);
     }
+}
+
+/// Regression: a case is replaced as a whole, so one that is protected was replaced, too, and one of somebody else
+/// changed hands.
+#[test]
+fn a_blessed_case_was_overwritten_although_protected_and_changed_hands() {
+    let home = Home::new();
+    std::fs::create_dir(home.path().join("cases")).expect("a folder");
+    let case = json!({"history": [{"role": "user", "content": "q"}]}).to_string();
+    let written = home.write("cases/one.json", &case);
+    let folder = home.path().join("cases").display().to_string();
+    let bless = || home.command(&["policy", "test", &component("standard"), "--cases", &folder, "--bless"]);
+    let protected = std::fs::Permissions::from_mode(0o444);
+    std::fs::set_permissions(&written, protected).expect("permissions");
+    let refused = finish(heeding_modes(bless()), "");
+    assert_eq!(refused.status.code(), Some(1), "{}", refused.stdout);
+    assert!(refused.stderr.contains("hint: check that it is yours"), "{}", refused.stderr);
+    assert_eq!(std::fs::read_to_string(&written).expect("the case"), case);
+    if !is_root() {
+        not_run::say("giving a file to another user needs root");
+        return;
+    }
+    chown(&written, Some(SOMEBODY_ELSE), Some(SOMEBODY_ELSE)).expect("root may");
+    finish(bless(), "").ok();
+    assert_ne!(std::fs::read_to_string(&written).expect("the case"), case);
+    let file = std::fs::metadata(&written).expect("the case");
+    assert_eq!((file.uid(), file.gid(), file.mode() & 0o777), (SOMEBODY_ELSE, SOMEBODY_ELSE, 0o444));
 }
 
 /// Once, a trap became what was expected; and timing what never answers was a success.

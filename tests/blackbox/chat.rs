@@ -138,7 +138,25 @@ fn a_chat_whose_gateway_was_stopped_by_somebody_else_ended_without_a_word() {
     home.run(&["stop"], "").ok();
     terminal.wait_for("The gateway is being stopped: what you are typing will not be sent", 1);
     assert!(terminal.wait().success());
-    assert!(terminal.screen.ends_with('\n'), "{:?}", terminal.screen);
+    terminal.read_until_its_end();
+    // Once, the shell got a terminal without echo.
+    assert!(terminal.shows_typing());
+    assert_eq!(terminal.lines().last().map(String::as_str), Some(""), "{:?}", terminal.screen);
+}
+
+/// Regression: the keyboard was prompted again, and the program ended with the terminal set for editing.
+#[test]
+fn leaving_a_chat_left_the_terminal_without_echo() {
+    for leaves in ["/quit\r", "exit\r"] {
+        let home = english();
+        let mut terminal = Terminal::start(home.command(&["run", "--model", "sim"]));
+        terminal.wait_for("›", 1);
+        terminal.type_in(leaves.as_bytes());
+        assert!(terminal.wait().success());
+        terminal.read_until_its_end();
+        assert!(terminal.shows_typing());
+        assert!(terminal.screen.ends_with('\n'), "{:?}", terminal.screen);
+    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::{
     component::Component,
-    readers::{CHINESE, is_chinese},
+    readers::{CHINESE, in_chinese, is_chinese},
     support::{Finished, Home, component, finish, repository},
 };
 
@@ -657,6 +657,19 @@ fn what_experiments_compare_could_not_be_compared_on_recorded_conversations() {
     assert!(layers(2).eq(["caps", "recall", "standard"]) && layers(3).eq(["standard"]), "{document:#}");
     let refused = home.run(&[&arguments[..], &["--policy", "strict"]].concat(), "");
     assert_eq!(refused.status.code(), Some(2), "{}", refused.stderr);
+}
+
+/// Regression: in Chinese, an arm named like one of our words was called something else.
+#[test]
+fn the_names_of_arms_were_translated() {
+    let (home, folder) = (Home::new(), chats(20..24));
+    let arms = json!([{"name": "default"}, {"name": "policy", "policy": {"files": ["strict"]}}]);
+    let experiment = json!({"name": "names", "control": "default", "arms": arms}).to_string();
+    let (file, histories) = (text(&home.write("experiment.json", experiment)), text(folder.path()));
+    let arguments = ["compare", "--experiment", &file, "--window", "24000", "--histories", &histories];
+    let chinese = in_chinese(&home, &arguments);
+    let mut heading = chinese.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    assert!(heading.any(|words| words == ["default", "policy"]), "{chinese}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::support::{Home, component, finish, program, question, repository};
 
 /// A user that is nobody in particular.
-const SOMEBODY_ELSE: u32 = 65_534;
+pub const SOMEBODY_ELSE: u32 = 65_534;
 
 /// A home whose gateway.json has a command run for the key; and the file that this command would make.
 fn with_a_command() -> (Home, PathBuf) {
@@ -179,7 +179,7 @@ fn a_link_that_leads_nowhere_is_named_with_where_it_leads() {
 }
 
 /// Whether the tests run as the administrator.
-fn is_root() -> bool {
+pub fn is_root() -> bool {
     std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").expect("Linux's /proc")) == 0
 }
 

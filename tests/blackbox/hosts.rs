@@ -14,13 +14,14 @@ use pmk_stand_ins::{
     namespace::Namespace,
     postgres::{self, Server},
     relay::Relay,
-    slack::{Fault, Message, Slack, dm_channel},
+    slack::{BOT_USER, Fault, Message, Raw, Slack, TEAM, dm_channel},
 };
 
 use serde_json::json;
 
 use crate::{
     moments::Moments,
+    posting::{ROOT, paragraphs},
     presence::age,
     support::{Home, PATIENCE, component, stand_in, until_async},
     workspace::{self, Gateway, is_of_presence, rules_for_kills},
@@ -336,6 +337,49 @@ async fn a_host_that_went_on_showed_progress_over_the_answer_that_another_had_gi
         "{:#?}",
         slack.messages(&asked.channel)
     );
+    assert!(other.running().terminate().success());
+}
+
+/// Regression: only the host that made an answer knew which message it grows as, and Slack sends a stop to any of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_grows_is_stopped_through_any_host() {
+    let Some(server) = postgres::server() else { return };
+    let world = World { slack: Slack::start(rules_for_kills().unlimited()).await, anthropic: Anthropic::start().await };
+    let (slack, store) = (&world.slack, server.database());
+    let [mut makes_it, mut other] = [(); 2].map(|()| Host::new(server, &store, &world));
+    let (answer, gate) = Behaviour::gated(paragraphs(40));
+    world.anthropic.push(answer);
+    makes_it.start(&world);
+    assert!(slack.await_sockets(2, PATIENCE).await, "it listens");
+    slack.mention("C1", "U1", "tell me", Some(ROOT));
+    gate.add_permits(1);
+    let grows = |message: &Message| message.by_bot && message.streaming_since.is_some();
+    let growing = slack.await_message("C1", PATIENCE, grows).await.expect("a stream");
+    let name = store.rsplit('/').next().expect("a name");
+    until_async("it is known which", || {
+        let known = server.psql(name, "SELECT count(*) FROM turn WHERE streamed_ts IS NOT NULL");
+        (known.as_deref() == Ok("1")).then_some(())
+    })
+    .await;
+    other.start(&world);
+    assert!(slack.await_sockets(4, PATIENCE).await, "both do");
+    // After that the oldest socket is the other's.
+    for socket in slack.open_sockets().into_iter().take(2) {
+        slack.drop_oldest();
+        assert!(slack.await_gone(socket, PATIENCE).await, "it is dropped");
+    }
+    let event = json!({
+        "type": "reaction_added", "user": "U1", "reaction": "black_square_for_stop", "item_user": BOT_USER,
+        "item": {"type": "message", "channel": "C1", "ts": growing.ts},
+    });
+    let payload = json!({"team_id": TEAM, "event_id": "Ev0STOP", "event": event});
+    slack.take_strays();
+    let stop = json!({"type": "events_api", "envelope_id": "stop", "payload": payload});
+    assert!(slack.send_raw(Raw::Text(stop.to_string())).is_some());
+    let is_stopped = |message: &Message| message.by_bot && message.shown().ends_with("Stopped");
+    let stopped = slack.await_message("C1", PATIENCE, is_stopped).await.expect("it is stopped");
+    assert!(stopped.ts == growing.ts && !stopped.shown().contains("Paragraph 39"), "{stopped:#?}");
+    assert!(makes_it.running().terminate().success());
     assert!(other.running().terminate().success());
 }
 

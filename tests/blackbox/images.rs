@@ -6,7 +6,8 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use pmk_stand_ins::{
     anthropic::{Behaviour, Recorded},
     images::png,
-    slack::{Fault, Upload},
+    openai::{self, OpenAi, Reply},
+    slack::{Fault, Upload, dm_channel},
 };
 use serde_json::{Value, json};
 
@@ -145,61 +146,57 @@ async fn where_the_server_refuses_images_the_question_is_answered_without_and_th
     assert!(refused() == 2 && !told.contains("refused"), "{told}");
 }
 
-/// A refusal of so many bytes was taken for one of so many tokens: what no rung can change was tried, and everybody's
-/// conversations were limited for an hour.
+/// Whether a request to a server that speaks chat completions has an image.
+fn shows_an_image(body: &Value) -> bool {
+    body.to_string().contains("\"image_url\":{")
+}
+
+/// OpenRouter and llama.cpp say it with a status of something else: people read that the server does not know the model, or
+/// is too busy, and the admins were alarmed.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_whose_images_have_too_many_bytes_is_not_taken_for_one_of_too_many_tokens() {
-    let page = "<html>\n<head><title>413 Request Entity Too Large</title></head></html>";
-    for (code, message) in [("request_too_large", "Request exceeds the maximum size"), ("invalid_request_error", page)]
-    {
-        let scene = scene(json!({})).await;
-        let _gateway = scene.start().await;
-        scene.anthropic.refuse_images(413, code, message);
-        scene.anthropic.push(Behaviour::answer("I cannot see it."));
-        let told = scene.answer("what is it?", vec![shot(1_500, 1_500)]).await;
-        assert!(told.contains("The model's server refused the images"), "{told}");
-        assert_eq!(scene.anthropic.requests().len(), 3, "with the image, without it, and with nothing else");
-        scene.home.await_events("turn.processed", 1);
-        let of_sizes = ["context.exceeded", "context.suspected"];
-        let ledger = scene.home.ledger();
-        assert!(ledger.iter().all(|event| !of_sizes.iter().any(|of| event["type"] == *of)), "{ledger:#?}");
+async fn a_server_without_eyes_was_taken_for_one_that_is_busy_or_does_not_know_the_model() {
+    for (status, message) in [
+        (404, "No endpoints found that support image input"),
+        (500, "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"),
+        // In words that nobody has listed.
+        (404, "no upstream with vision"),
+    ] {
+        let config = json!({"version": 1, "language": "en", "presence": {"broadcast": false}, "admins": ["U9"]});
+        let (scene, openai) = (Scene::new(rules(), &config).await, OpenAi::start());
+        openai.refuse_when(shows_an_image, status, json!({"error": {"code": status, "message": message}}));
+        openai.push(Reply::Answer("I cannot see it.".into()));
+        let mut asking = command(&scene.home, &scene.slack, &["--model", "openai:blind"]);
+        asking.env("OPENAI_API_KEY", openai::KEY).env("OPENAI_BASE_URL", openai.url());
+        let _gateway = Gateway::spawn(&scene.home, asking);
+        assert!(scene.slack.await_connected(PATIENCE).await);
+        let told = scene.answer("what is it?", vec![shot(640, 480)]).await;
+        assert!(told.contains("The model's server refused the images") && told.contains("I cannot see it."), "{told}");
+        let shown: Vec<bool> = openai.requests().iter().map(shows_an_image).collect();
+        assert_eq!(shown, [true, false, true], "with the image, without it, and with nothing else");
+        let alarmed = scene.slack.messages(&dm_channel("U9"));
+        assert!(alarmed.is_empty(), "{alarmed:#?}");
     }
 }
 
-/// A prompt that is too long in words, without a number, lost its images for good instead of its oldest turns.
+/// Images that had gone as a line of words each were counted as images, and everybody's conversations were measured by it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_prompt_that_is_said_to_be_too_long_keeps_its_images() {
+async fn images_that_were_left_out_taught_how_the_provider_counts() {
     let scene = scene(json!({})).await;
     let _gateway = scene.start().await;
-    for _ in 0..4 {
-        scene.answer(&"The budget is computed by a worker. ".repeat(250), vec![]).await;
-    }
-    scene.anthropic.set_window(8_000);
-    scene.anthropic.name_no_numbers();
-    let told = scene.answer("what is wrong there?", vec![shot(1_000, 1_000)]).await;
-    assert!(told.starts_with(":scissors:"), "{told}");
-    assert!(!told.contains("refused the images"), "{told}");
-    assert_eq!(images(&scene.last()), [png(1_000, 1_000)]);
-}
-
-/// Twenty screenshots of one message were more than Anthropic accepts at once.
-#[tokio::test(flavor = "multi_thread")]
-async fn of_images_that_are_too_many_bytes_together_the_newest_are_shown() {
-    let scene = scene(json!({})).await;
-    let _gateway = scene.start().await;
-    let heavy = |n: u32| Upload::new("shot.png", "image/png", [png(100, 100 + n), vec![0; 1_300 << 10]].concat());
-    let told = scene.answer("which of these?", (0..20).map(heavy).collect()).await;
-    assert!(!told.contains("refused"), "{told}");
-    let requests = scene.anthropic.requests();
-    assert_eq!(requests.len(), 1, "the server takes it");
-    let numbers = |request: &Recorded| {
-        let shown = images(request);
-        shown.iter().map(|bytes| bytes[20..24].try_into().map(u32::from_be_bytes).expect("a height") - 100).collect()
+    let taught = || {
+        let path = scene.home.path().join("gateway/pmk-host.db");
+        let store = rusqlite::Connection::open(path).expect("the store");
+        let rows = "SELECT count(*) FROM calibration WHERE weight > 0";
+        store.query_row(rows, [], |row| row.get::<_, i64>(0)).expect("a count")
     };
-    let shown: Vec<u32> = numbers(&requests[0]);
-    assert!((10..20).contains(&shown.len()) && shown.iter().copied().eq(20 - shown.len() as u32..20), "{shown:?}");
-    assert!(requests[0].body.to_string().contains("[an image, 100×100, which is not shown]"));
-    scene.behaved();
+    let heavy = |n: u32| Upload::new("shot.png", "image/png", [png(1_000, 1_000 + n), vec![0; 3 << 20]].concat());
+    scene.answer("which of these?", (0..8).map(heavy).collect()).await;
+    scene.home.await_events("turn.processed", 1);
+    assert_eq!((images(&scene.last()).len(), taught()), (6, 1));
+    let other = scene.slack.dm("U2", "hello");
+    scene.slack.await_reply(&other, PATIENCE).await.expect("an answer");
+    scene.home.await_events("turn.processed", 2);
+    assert_eq!(taught(), 1);
 }
 
 /// All images of a conversation were read for each request, however many it had, and most of them were then left out.

@@ -172,6 +172,10 @@ pub fn paragraphs(count: usize) -> String {
     (0..count).map(|n| format!("Paragraph {n} has **something** to say.\n\n")).collect::<String>().trim_end().to_owned()
 }
 
+fn grows(message: &Message) -> bool {
+    message.by_bot && message.streaming_since.is_some()
+}
+
 /// The model's answer comes in four pieces, of which the second comes once the first is shown, and the others after that.
 async fn answer_growing(scene: &Scene, text: &str) -> Sent {
     let (answer, gate) = Behaviour::gated(text);
@@ -379,7 +383,6 @@ async fn an_answer_was_made_again_for_as_long_as_what_was_shown_before_a_crash_c
     scene.anthropic.push(Behaviour::answer("at last"));
     let asked = scene.slack.mention("C1", "U1", "tell me", Some(ROOT));
     gate.add_permits(1);
-    let grows = |message: &Message| message.by_bot && message.streaming_since.is_some();
     assert!(scene.slack.await_message("C1", PATIENCE, grows).await.is_some());
     gateway.kill();
     // What has grown so far is found, and then a message shows that an answer is being made.
@@ -456,7 +459,6 @@ async fn who_stops_an_answer_that_grows_by_slacks_button_or_a_reaction_gets_no_m
         scene.anthropic.push(answer);
         let asked = scene.slack.mention("C1", "U1", "tell me", Some(ROOT));
         gate.add_permits(1);
-        let grows = |message: &Message| message.by_bot && message.streaming_since.is_some();
         let growing = scene.slack.await_message("C1", PATIENCE, grows).await.expect("a stream");
         if by_reaction {
             until_async("the stop", || {
@@ -485,7 +487,6 @@ async fn who_stops_an_answer_by_slacks_button_while_it_shows_nothing_new_gets_no
     scene.anthropic.push(answer);
     let asked = scene.slack.mention("C1", "U1", "tell me", Some(ROOT));
     gate.add_permits(1);
-    let grows = |message: &Message| message.by_bot && message.streaming_since.is_some();
     let growing = scene.slack.await_message("C1", PATIENCE, grows).await.expect("a stream");
     scene.slack.stop_stream(&growing);
     gate.add_permits(3);
@@ -493,6 +494,58 @@ async fn who_stops_an_answer_by_slacks_button_while_it_shows_nothing_new_gets_no
     assert!(seen.len() == 1 && seen[0].starts_with("Paragraph 0") && seen[0].ends_with("Stopped"), "{seen:#?}");
     assert!(!seen[0].contains("print") && !seen[0].contains("The end"), "{seen:#?}");
     assert_eq!((scene.slack.call_count("chat.appendStream"), scene.home.events("turn.stopped").len()), (0, 0));
+}
+
+/// Regression: what had been shown so far stood there as the whole first message, and said that it was stopped, and the
+/// next message went on somewhere behind that and said so again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_answer_that_was_stopped_had_a_gap_and_two_ends() {
+    let scene = scene(rules()).await;
+    let _gateway = scene.start().await;
+    let (answer, gate) = Behaviour::gated(paragraphs(640));
+    scene.anthropic.push(answer);
+    let asked = scene.slack.mention("C1", "U1", "tell me", Some(ROOT));
+    gate.add_permits(1);
+    let growing = scene.slack.await_message("C1", PATIENCE, grows).await.expect("a stream");
+    scene.slack.stop_stream(&growing);
+    gate.add_permits(1);
+    let seen = seen(&scene, &asked, 1).await;
+    assert_eq!(seen.len(), 2, "{seen:#?}");
+    let dense = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<Vec<_>>();
+    let (shown, whole) = (dense(&seen.concat()), dense(&paragraphs(640)));
+    let said = shown.iter().zip(&whole).take_while(|(shown, said)| shown == said).count();
+    let end: String = shown[said..].iter().collect();
+    assert!(end.ends_with("Stopped") && end.len() <= ":raised_hand:Stopped".len(), "{end}");
+}
+
+/// Regression: after a restart nobody knew any more what had been shown of an answer that is parked, and it stayed for
+/// ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_beginning_of_a_parked_answer_stayed_after_a_restart() {
+    let scene = scene(rules_for_kills()).await;
+    let gateway = scene.start().await;
+    let (answer, gate) = Behaviour::gated(paragraphs(30));
+    scene.anthropic.push(answer);
+    scene.slack.mention("C1", "U1", "tell me", Some(ROOT));
+    gate.add_permits(1);
+    assert!(scene.slack.await_message("C1", PATIENCE, grows).await.is_some());
+    let methods = ["chat.stopStream", "chat.update", "chat.postMessage"];
+    for method in methods {
+        scene.slack.fault(method, Fault::Error("is_archived"));
+    }
+    scene.slack.fault("chat.delete", Fault::Status(500));
+    gate.add_permits(3);
+    scene.home.await_events("turn.parked", 1);
+    gateway.kill();
+    for method in methods.into_iter().chain(["chat.delete"]) {
+        scene.slack.heal(method);
+    }
+    let _gateway = scene.start().await;
+    let says_so = |message: &Message| message.by_bot && message.shown().contains("cannot be answered yet");
+    assert!(scene.slack.await_message("C1", PATIENCE, says_so).await.is_some());
+    let left = scene.slack.replies("C1");
+    assert!(left.len() == 1 && left[0].metadata.is_some(), "{left:#?}");
+    scene.behaved();
 }
 
 /// Once, after a restart every question was looked for in the history before the model was asked.

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use pmk_stand_ins::slack::{Fault, Message, Slack, dm_channel};
-use serde_json::Value;
+use pmk_stand_ins::{
+    postgres,
+    slack::{Fault, Message, Slack, dm_channel},
+};
+use serde_json::{Value, json};
 
 use crate::{
     support::{Home, PATIENCE, finish, until_async},
@@ -173,6 +176,31 @@ async fn who_could_not_be_told_while_slack_took_nothing_was_never_told() {
     assert_eq!(told(&slack, &channel).len(), 1);
 }
 
+/// Regression: whoever the store took nothing of for a moment counted as told.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_could_not_be_told_while_the_store_took_nothing_was_never_told() {
+    let slack = Slack::start(rules().without_statuses().unlimited()).await;
+    let home = Home::new();
+    talking_with(&home, &slack, &["U1", "U2"]).await.kill();
+    age(&home, 10 * MINUTE);
+    let in_store = |sql: &str| {
+        let store = rusqlite::Connection::open(home.path().join("gateway/pmk-host.db")).expect("the store");
+        store.execute_batch(sql).expect("a change of its schema");
+    };
+    in_store(
+        "CREATE TRIGGER refuse BEFORE INSERT ON told WHEN NEW.listener = 'U1'
+         BEGIN SELECT RAISE(ABORT, 'not now'); END",
+    );
+    let gateway = Gateway::start(&home, &slack, &[]);
+    until_async("a refusal", || gateway.log().contains("cannot tell somebody that").then_some(())).await;
+    in_store("DROP TRIGGER refuse");
+    for user in ["U1", "U2"] {
+        await_told(&slack, &dm_channel(user), ":wave: pmk gateway 重新上線（離線約 10 分鐘）").await;
+    }
+    made_good(&home).await;
+    assert_eq!(["U1", "U2"].map(|user| told(&slack, &dm_channel(user)).len()), [1, 1]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_kill_people_are_told_once_however_often_it_is_killed_again() {
     let slack = Slack::start(rules().unlimited()).await;
@@ -261,6 +289,24 @@ async fn after_a_quick_restart_nobody_reads_that_it_is_away_and_nobody_is_rung()
     made_good(&home).await;
     home.await_events("gateway.online", 2);
     assert_eq!(online(&home)[1], ("graceful-fast-restart".to_owned(), false), "nobody was told anything new");
+    assert_eq!(slack.violations(), Vec::<String>::new());
+}
+
+/// Regression: the next start took each stop for a crash.
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_quick_restart_on_a_database_people_read_for_good_that_it_is_away() {
+    let Some(server) = postgres::server() else { return };
+    let slack = Slack::start(rules().unlimited()).await;
+    let home = Home::new();
+    home.write("gateway.json", json!({"version": 1, "store": server.database()}).to_string());
+    assert!(talking_with(&home, &slack, &["U1"]).await.terminate().success());
+    let channel = dm_channel("U1");
+    await_told(&slack, &channel, ":zzz: pmk gateway 暫離").await;
+    let _gateway = Gateway::start(&home, &slack, &[]);
+    let back = await_told(&slack, &channel, ":wave: pmk gateway 重新上線").await;
+    assert_eq!(back.history, [":zzz: pmk gateway 暫離"]);
+    home.await_events("gateway.online", 2);
+    assert_eq!(online(&home)[1], ("graceful-fast-restart".to_owned(), false));
     assert_eq!(slack.violations(), Vec::<String>::new());
 }
 

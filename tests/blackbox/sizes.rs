@@ -1,5 +1,7 @@
 //! What the size of a refused or answered request teaches, where words do not help.
 
+use std::process::Command;
+
 use pmk_stand_ins::{
     anthropic::{Anthropic, Behaviour, Recorded},
     openai::{self, OpenAi, Reply},
@@ -417,6 +419,20 @@ fn what_was_paid_for_without_an_answer_was_not_in_the_ledger() {
     }
 }
 
+/// Once, the answers of a server that counts no prompts looked free.
+#[test]
+fn what_an_answer_had_cost_was_not_in_the_ledger_where_the_prompt_is_not_counted() {
+    let (home, openai) = (home(), OpenAi::start());
+    let choices = json!([{"index": 0, "delta": {"content": "noted"}, "finish_reason": "stop"}]);
+    let noted = json!({"choices": choices, "usage": null});
+    let usage = json!({"choices": [], "usage": {"prompt_tokens": -1, "completion_tokens": 812}});
+    openai.push(Reply::Raw(format!("data: {noted}\n\ndata: {usage}\n\ndata: [DONE]\n\n")));
+    finish(asking(&home, &openai), &turn(0, 1)).ok();
+    let ledger = home.ledger();
+    let told: Vec<&Value> = of_type(&ledger, "token.usage").into_iter().map(|event| &event["outputTokens"]).collect();
+    assert_eq!(told, [&json!(812)]);
+}
+
 /// A model that has nothing to say to a small prompt is not asked again.
 #[test]
 fn an_answer_of_nothing_to_a_small_prompt_is_taken_as_it_is() {
@@ -517,18 +533,46 @@ fn an_answer_used_up_by_thinking_was_taken_for_silence_where_the_server_gives_le
     assert_eq!(openai.requests().len(), 4);
 }
 
+/// A smaller prompt that is answered by thoughts alone shows nothing; the turns that it left out were gone.
+#[test]
+fn an_answer_used_up_by_thinking_was_taken_for_one_that_shows_that_less_helps() {
+    let (home, openai) = (home(), OpenAi::start());
+    (0..4).for_each(|_| openai.push(Reply::Answer("noted".into())));
+    openai.push(Reply::Error(400, json!({"error": {"message": "the grommet is out of plim"}})));
+    openai.push(thoughts(8_192));
+    let input: Vec<String> = (0..6).map(|n| turn(n, 9)).collect();
+    let lines = finish(asking(&home, &openai), &input.join("\n")).ok().lines();
+    let said = replies(&lines);
+    assert!(said[4].starts_with(":x: The model reached the limit of its answer"), "{said:#?}");
+    let [whole, smaller, last] = &openai.requests()[4..] else { panic!("{:#?}", openai.requests()) };
+    assert!(openai::count_tokens(smaller) < openai::count_tokens(whole), "one was tried");
+    let sent = last.to_string();
+    assert!((0..4).all(|n| sent.contains(&format!("Fact {n}:"))), "{sent}");
+    assert_eq!(of_type(&home.ledger(), "context.suspected").len(), 0);
+    assert!(!audit(&home).contains("so at most "), "{}", audit(&home));
+}
+
+/// A gateway that asks a model which thinks.
+fn asking(home: &Home, openai: &OpenAi) -> Command {
+    let mut command = home.command(&["run", "--model", "openai:thinker"]);
+    command.env("OPENAI_API_KEY", openai::KEY).env("OPENAI_BASE_URL", openai.url());
+    command
+}
+
+/// An answer that consists of so many tokens of thoughts.
+fn thoughts(tokens: u64) -> Reply {
+    let choices = json!([{"index": 0, "delta": {"reasoning_content": "hm"}, "finish_reason": "length"}]);
+    let thought = json!({"choices": choices, "usage": null});
+    let usage = json!({"choices": [], "usage": {"prompt_tokens": 6_000, "completion_tokens": tokens}});
+    Reply::Raw(format!("data: {thought}\n\ndata: {usage}\n\ndata: [DONE]\n\n"))
+}
+
 /// Asks a model whose second answer consists of so many tokens of thoughts; expects that people are told of it.
 fn think_until_it_ends(openai: &OpenAi, tokens: u64) {
     let home = home();
-    let chunk = |choices: Value| format!("data: {}\n\n", json!({"choices": choices, "usage": null}));
-    let finish_reason = json!([{"index": 0, "delta": {"reasoning_content": "hm"}, "finish_reason": "length"}]);
-    let usage = json!({"choices": [], "usage": {"prompt_tokens": 6_000, "completion_tokens": tokens}});
-    let thought = format!("{}data: {usage}\n\ndata: [DONE]\n\n", chunk(finish_reason));
     openai.push(Reply::Answer("noted".into()));
-    openai.push(Reply::Raw(thought));
-    let mut command = home.command(&["run", "--model", "openai:thinker"]);
-    command.env("OPENAI_API_KEY", openai::KEY).env("OPENAI_BASE_URL", openai.url());
-    let lines = finish(command, &[turn(0, 30), turn(1, 30)].join("\n")).ok().lines();
+    openai.push(thoughts(tokens));
+    let lines = finish(asking(&home, openai), &[turn(0, 30), turn(1, 30)].join("\n")).ok().lines();
     let said = replies(&lines);
     assert!(said[1].starts_with(":x: The model reached the limit of its answer"), "{said:#?}");
     assert_eq!(of_type(&home.ledger(), "context.suspected").len(), 0);

@@ -11,6 +11,7 @@ use std::{
 use clap::{
     ArgAction, FromArgMatches, Parser, Subcommand,
     builder::{BoolValueParser, TypedValueParser},
+    error::ErrorKind,
 };
 use pmk_core::Language;
 use pmk_system::{error::Failure, home};
@@ -54,6 +55,7 @@ mod store;
 mod table;
 mod text;
 mod tokens;
+mod tty;
 
 use crate::{config::Origin, messages::terminal, stderr};
 use arguments::Json;
@@ -271,6 +273,10 @@ fn ended(error: &clap::Error, printed: io::Result<()>, language: Language) -> Ex
 
 /// The failure for invalid arguments, without the usage text.
 fn usage(error: &clap::Error) -> Failure {
+    // Its text is the help, which is in the reader's language.
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return Failure::new("a command is missing").hint("run with `--help` to see the commands");
+    }
     let text = error.to_string();
     let what = text.split("\n\n").next().unwrap_or_default();
     Failure::new(what.strip_prefix("error: ").unwrap_or(what)).hint("run with `--help` to see the arguments")

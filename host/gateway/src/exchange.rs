@@ -80,6 +80,9 @@ pub(crate) struct Tally {
     pub rungs: Vec<&'static str>,
     /// Whether the model's server refused images and answered without them.
     pub images_refused: bool,
+    /// The estimate of the images of the latest request that were not sent, because there was no room for their bytes or
+    /// they are gone.
+    pub of_images_left_out: u32,
     /// Number of model calls for the answer.
     pub calls: u32,
     /// The estimate of the largest request that the model has answered in this turn; 0 if there is none.

@@ -22,6 +22,7 @@ use crate::{
 };
 
 pub mod console;
+mod lines;
 pub mod progress;
 pub(crate) mod settled;
 pub mod slack;
@@ -112,6 +113,8 @@ pub struct Delivery<'a> {
     /// Its buttons, on fronts that have buttons; there is another way to say the same.
     pub buttons: &'a [Button],
     pub kind: Kind,
+    /// Whether it belongs to an answer that was stopped: the last part says so.
+    pub is_stopped: bool,
     /// When the message was parked that this notice tells of. It is found by that: an earlier one is not this one, nor is
     /// what was said while the turn ran.
     pub parked_at_ms: Option<i64>,
@@ -130,6 +133,7 @@ impl<'a> Delivery<'a> {
             speech,
             buttons: &[],
             kind: Kind::Notice,
+            is_stopped: false,
             parked_at_ms: None,
         }
     }
@@ -230,8 +234,9 @@ pub trait Front: Send + Sync {
     /// It was not shown, which does not matter; a rate limit does.
     async fn progress(&self, progress: &Progress) -> Result<(), FrontError>;
 
-    /// Returns a listener for the answer to that question, on fronts that stream answers.
-    fn listener(&self, _question: &Inbound) -> Option<Arc<dyn Listener>> {
+    /// Returns a listener for the answer to that question, on fronts that stream answers. `streamed` is told as which
+    /// message, if that has an id to which people may react.
+    fn listener(&self, _question: &Inbound, _streamed: OnStreamed) -> Option<Arc<dyn Listener>> {
         None
     }
 
@@ -265,6 +270,15 @@ pub trait Front: Send + Sync {
     /// # Errors
     /// It could not search now.
     async fn recall(&self, _event_id: &str, _reply_to: &ReplyTo, _after: &str) -> Result<(), FrontError> {
+        Ok(())
+    }
+
+    /// Notes that the beginning of the answer to that question was streamed as this message, if it is still that and no
+    /// answer: it can be [removed](Front::clear) by whoever has not streamed it, too.
+    ///
+    /// # Errors
+    /// It is unknown now whether it is.
+    async fn was_streamed(&self, _question: &Inbound, _id: &str) -> Result<(), FrontError> {
         Ok(())
     }
 
@@ -430,6 +444,9 @@ pub trait Front: Send + Sync {
     /// Notes that the program is ending. Takes a moment at most.
     async fn leave(&self) {}
 }
+
+/// Is told the id of the message as which an answer grows, once there is one. Does not block.
+pub type OnStreamed = Box<dyn Fn(&str) + Send + Sync>;
 
 /// A conversation to read back.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -41,7 +41,7 @@ use crate::{
     ledger::{Event, Ledger},
     messages::Messages,
     operator::{admins::Admins, permissions::Permissions},
-    store::{Announce, Outage, Store, StoreError, UnannouncedOutage},
+    store::{Announce, LastSign, Outage, Store, StoreError, UnannouncedOutage},
 };
 
 pub use liveness::LivenessFiles;
@@ -102,15 +102,14 @@ pub struct Presence {
 
 impl Presence {
     /// Marks the gateway as running. To be called when the start can no longer fail: until then, the files of the
-    /// previous run stay unchanged. If another host was running before, `silent_ms` is how long ago it was last seen.
+    /// previous run stay unchanged. `last` is what the store's database has last heard of any host before this one.
     ///
     /// # Errors
     /// What is owed could not be stored.
-    pub async fn begin(home: &Path, ports: Ports, silent_ms: Option<i64>) -> Result<Arc<Presence>, StoreError> {
+    pub async fn begin(home: &Path, ports: Ports, last: Option<LastSign>) -> Result<Arc<Presence>, StoreError> {
         let now_ms = ports.clock.now_ms();
         let presence = Arc::new(Presence { ports, signs: LivenessFiles::of(home), found: Mutex::default() });
-        let elsewhere_ms = silent_ms.map(|silent_ms| now_ms - silent_ms);
-        let back = outage::at_start(presence.signs.read().or_elsewhere(elsewhere_ms), now_ms);
+        let back = outage::at_start(presence.signs.read().or_elsewhere(last), now_ms);
         let mut silent_since_ms = presence.signs.silent_since_ms();
         // What another host has heard, this one need not look for.
         if let Some(since_ms) = silent_since_ms

@@ -126,7 +126,7 @@ pub use escalations::Concern;
 pub use examine::{Examined, Kept};
 pub use experiments::{ArmConversation, Design, DesignedArm, StoppedArm, TurnOutcome, Vote, Voted};
 pub use handed_on::{addition, handed_on, is_addition, is_handed_on};
-pub use hosts::{HOST_LEASE, Host, HostFence, HostState, UnderWay, UnleasedConversation};
+pub use hosts::{HOST_LEASE, Host, HostFence, HostState, LastSign, UnderWay, UnleasedConversation};
 pub use images::StoredImage;
 pub use intake::{CalledOff, OpenWork, Pending, SEEN_FOR};
 pub use lease::{LEASE_FOR, Lease};
@@ -266,6 +266,10 @@ impl Store {
             // Where writing is not permitted, reading may still work; a later write then reports the error.
             Err(error @ StoreError::Io { .. }) => match Store::start_read_only(place) {
                 Err(StoreError::Io { .. }) => Err(error),
+                // No gateway is running.
+                Err(StoreError::Outdated { path, found, known }) if migrate == Migrate::Yes => {
+                    Err(StoreError::OldAndReadOnly { path, found, known })
+                }
                 started => started,
             },
             started => started,

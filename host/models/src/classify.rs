@@ -7,7 +7,7 @@
 //!    whatever else it mentions.
 //! 2. A pattern with more tokens than are allowed, or a single request above the tokens per minute: an overflow
 //!    whatever the status, because waiting never helps.
-//! 3. Tool calls and results that do not match; a server without tools; an unknown model.
+//! 3. Tool calls and results that do not match; a server without tools, or one that takes no images; an unknown model.
 //! 4. The status, or the one that a typed code implies: 401, 402, 403, 408, 429, any 5xx.
 //! 5. Words about rates, money, credentials, policies.
 //! 6. Explicit patterns; status 413.
@@ -172,6 +172,16 @@ pub(crate) fn share_of_window(error: &ModelError, asked: u32) -> Option<u32> {
     (counts_answer && (LEAST_ANSWER_TOKENS..asked).contains(&share)).then_some(share)
 }
 
+/// How many of `asked` tokens of answer a window has left beside a refused prompt, if the refusal names both by
+/// themselves.
+pub(crate) fn rest_of_window(error: &ModelError, asked: u32) -> Option<u32> {
+    let ErrorClass::Overflow { observed_tokens, allowed_tokens: Some(window), .. } = error.class else { return None };
+    let prompt = observed_tokens?.checked_sub(asked.into())?;
+    let is_named = |tokens: u64| numbers::alone(&error.message).any(|number| u64::from(number) == tokens);
+    let rest = u32::try_from(window.checked_sub(prompt)?).ok()?;
+    (rest < asked && is_named(prompt) && is_named(asked.into())).then_some(rest)
+}
+
 /// How far the text of a body can be taken for a provider's error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
@@ -217,6 +227,7 @@ impl<'a> Report<'a> {
             .or_else(|| self.named_size())
             .or_else(|| self.malformed_history())
             .or_else(|| self.without_tools())
+            .or_else(|| self.without_images())
             .or_else(|| self.unknown_model())
             .or_else(|| self.by_status())
             .or_else(|| self.by_words())

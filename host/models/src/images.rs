@@ -35,6 +35,12 @@ impl Images {
         newest
     }
 
+    /// Whether the bytes of an image are present.
+    #[must_use]
+    pub fn contains(&self, id: &ImageId) -> bool {
+        self.0.contains_key(id)
+    }
+
     /// The bytes of an image as base64, if present.
     pub(crate) fn base64(&self, image: &Image) -> Option<String> {
         self.0.get(&image.sha256).map(|bytes| BASE64_STANDARD.encode(bytes))

@@ -6,7 +6,9 @@
 //! chance.
 //!
 //! A server may also have a smaller window than the makers of a model say, and refuse prompt and answer together,
-//! however short the prompt is. It is asked for a share of the window that it names, in the same way.
+//! however short the prompt is. It is asked for a share of the window that it names, in the same way. Where a share is no
+//! less, only the room to think beside a long prompt was too much: then it is asked for what is left, which says nothing
+//! about other prompts.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -30,9 +32,10 @@ impl Default for MostGiven {
 }
 
 impl MostGiven {
-    /// Begins to ask for `wanted` tokens, or for as many as the server gives.
-    pub fn asking(&self, wanted: u32) -> Asking<'_> {
-        Asking { most_given: self, tokens: wanted.min(self.given.load(Ordering::Relaxed)), tries: 0 }
+    /// Begins to ask for `wanted` tokens, of which the answer itself needs `needed`, or for as many as the server gives.
+    pub fn asking(&self, wanted: u32, needed: u32) -> Asking<'_> {
+        let tokens = wanted.min(self.given.load(Ordering::Relaxed));
+        Asking { most_given: self, tokens, needed, tries: 0, is_limited: false }
     }
 
     /// What was accepted last in place of more; `None` if that has not been needed.
@@ -46,14 +49,17 @@ impl MostGiven {
 pub(crate) struct Asking<'a> {
     most_given: &'a MostGiven,
     pub tokens: u32,
+    needed: u32,
     tries: usize,
+    /// Whether the server seems to give no more than these tokens, whatever the prompt.
+    is_limited: bool,
 }
 
 impl Asking<'_> {
     /// Whether to send the request once more, for fewer tokens.
     pub fn goes_on_after(&mut self, answered: &Result<Answer, ModelError>) -> bool {
         match answered {
-            Ok(_) if self.tries > 0 => {
+            Ok(_) if self.is_limited => {
                 let MostGiven { given, accepted } = self.most_given;
                 if accepted.swap(self.tokens, Ordering::Relaxed) == self.tokens {
                     given.store(self.tokens, Ordering::Relaxed);
@@ -62,8 +68,11 @@ impl Asking<'_> {
                 false
             }
             Err(error) if self.tries < MOST_TRIES => {
-                let fewer = classify::fewer_tokens(error, self.tokens)
+                let limit = classify::fewer_tokens(error, self.tokens)
                     .or_else(|| classify::share_of_window(error, self.tokens));
+                let rest = || classify::rest_of_window(error, self.tokens).filter(|&rest| rest >= self.needed.max(1));
+                let fewer = limit.or_else(rest);
+                self.is_limited = limit.is_some();
                 self.tokens = fewer.unwrap_or(self.tokens);
                 self.tries += 1;
                 fewer.is_some()

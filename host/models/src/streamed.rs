@@ -92,7 +92,7 @@ impl<P> Client<P> {
     where
         P: Protocol,
     {
-        let mut asking = self.most_given.asking(self.family.room(request, self.window()));
+        let mut asking = self.most_given.asking(self.family.room(request, self.window()), request.max_answer_tokens);
         loop {
             let (endpoint, model) = (&self.endpoint, &self.config.model);
             let answered = self.protocol.send(endpoint, model, request, asking.tokens, heard_by, meter).await;

@@ -276,6 +276,28 @@ fn what_cannot_be_built_is_said() {
     insta::assert_snapshot!(shown.replace(&format!("{}/", project.0.path().display()), ""));
 }
 
+/// Regression: as many lines came as the home has such conversations.
+#[test]
+fn each_conversation_that_cannot_be_replayed_was_told() {
+    let project = Project::new();
+    fs::create_dir(project.path("lone")).expect("a folder");
+    for number in 0..22 {
+        let answer = json!([{"role": "assistant", "content": format!("answer {number}")}]);
+        project.write(&format!("lone/{number}.json"), &answer.to_string());
+    }
+    let dev = ["policy", "dev", "mine", "--build", COPY, "--component", "mine.wasm", "--histories", "lone", "--once"];
+    let told = |language: &str| {
+        let mut command = project.0.command(&dev);
+        command.current_dir(project.0.path()).env("LC_ALL", language);
+        finish(command, "").stderr
+    };
+    let shown = told("C");
+    assert_eq!(shown.matches("it has no messages").count(), 20, "{shown}");
+    assert!(shown.contains("2 more of this kind\n"), "{shown}");
+    let shown = told(CHINESE);
+    assert!(shown.contains("同類的還有 2 個\n"), "{shown}");
+}
+
 /// The file was expected to be called like the folder, and not as the build calls it.
 #[test]
 fn a_project_in_a_folder_of_another_name_was_never_built() {

@@ -110,13 +110,29 @@ fn a_conversation_without_receipts_is_replayed_and_that_is_said() {
     assert_eq!(document["conversations"][0]["turns"], 5);
     let [problem] = &document["problems"].as_array().expect("a list")[..] else { panic!("{document:#}") };
     assert!(problem.as_str().is_some_and(|told| told.contains("has no receipts")), "{problem}");
+    // Once, it was said to be replayed in the windows of receipts that it does not have.
+    let strict = component("strict");
+    let arguments = ["compare", "--policy", "standard", "--policy", &strict];
+    let window = document["window"].as_u64().unwrap_or_else(|| panic!("{document:#}"));
+    let page = |home: &Home| home.run(&arguments, "").ok().stdout;
+    assert!(page(&to).contains(&format!("with a window of {window} tokens")), "{}", page(&to));
+    let other = json!({"user": "U2", "channel": "D2", "text": "hello", "event_id": "Ev8"}).to_string();
+    to.run(&["run", "--model", "sim"], &other).ok();
+    let told = format!("with the windows of the receipts ({window} tokens where there are none)");
+    assert!(page(&to).contains(&told), "{}", page(&to));
+    let mixed = compare(&to, &[]);
+    assert_eq!(mixed["window"], Value::Null);
+    let told = format!("it has no receipts: it is replayed without its system prompt, in a window of {window} tokens");
+    assert!(mixed["problems"].to_string().contains(&told), "{mixed:#}");
+    let chinese = in_chinese(&to, &arguments);
+    assert!(chinese.contains(&format!("（沒有收據的用 {window} token）")), "{chinese}");
+    assert!(chinese.contains(&format!("重播時沒有它的系統提示，視窗 {window} token")), "{chinese}");
     // A turn of its own has one. Once, the others were said to go by the nearest.
     to.run(&["run", "--model", "sim"], &question("Ev9", "and now?")).ok();
     let problems = compare(&to, &[])["problems"].to_string();
     let told = "no receipt for 5 of 6 turns: they go by that of the turn before, or by the first one";
     assert!(problems.contains(told), "{problems}");
-    let strict = component("strict");
-    let chinese = in_chinese(&to, &["compare", "--policy", "standard", "--policy", &strict]);
+    let chinese = in_chinese(&to, &arguments);
     assert!(chinese.contains("6 輪裡有 5 輪沒有收據"), "{chinese}");
 }
 

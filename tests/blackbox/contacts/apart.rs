@@ -421,6 +421,22 @@ async fn an_answer_that_was_a_file_was_no_answer_and_what_came_with_words_was_no
     }
 }
 
+/// Regression: who had asked read that it was answered, and no word of the answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_was_a_file_did_not_reach_who_asked_if_the_model_had_only_a_directive_for_them() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let directive = "```escalate\nrepo: erp\nquestion: Which accountant signs travel vouchers?\n```";
+    team.anthropic.when(ARRIVED, Behaviour::answer(directive));
+    let gateway = team.connect().await;
+    let (apart, _) = Apart::ask(&team).await;
+    team.slack.dm_with_file(CONTACT, "", Upload::new("shares.csv", "text/csv", "sales,60\npress,40\n"));
+    let answer = apart.passed_on().await;
+    assert!(answer.text.contains("shares.csv") && answer.text.contains("sales,60"), "{answer:?}");
+    team.behaved();
+    assert!(gateway.terminate().success());
+    assert_eq!(team.home.events("escalate.triggered").len(), 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_attached_to_a_question_back_or_forwarded_with_its_reply_was_lost() {
     let team = Team::new(&ENGLISH, "auto").await;

@@ -6,8 +6,8 @@ use super::{asks, users, write};
 use crate::{
     health::{is_stopped, signal},
     operator::terminal::{Terminal, admin_log},
-    readers::in_chinese,
-    support::{Finished, Home, Running, component, until},
+    readers::{CHINESE, in_chinese},
+    support::{Finished, Home, Running, component, finish, until},
 };
 
 /// Without what differs from run to run and from build to build.
@@ -18,6 +18,23 @@ const FILTERS: [(&str, &str); 5] = [
     (r"milliseconds an answer +.*", "milliseconds an answer [..]"),
     (r"每則回答的毫秒 +.*", "每則回答的毫秒    [..]"),
 ];
+
+/// Regression: what they are for was called an error, and in Chinese even for machines.
+#[test]
+fn a_missing_command_was_reported_as_the_description_of_the_others() {
+    let home = Home::new();
+    for language in ["en_US.UTF-8", CHINESE] {
+        for of in ["experiment", "policy"] {
+            let mut command = home.command(&["--json", of]);
+            command.env("LC_ALL", language);
+            let Finished { status, stderr, .. } = finish(command, "");
+            assert_eq!(status.code(), Some(2), "{stderr}");
+            let told: serde_json::Value = serde_json::from_str(&stderr).expect("an object");
+            let (message, hint) = ("a command is missing", "run with `--help` to see the commands");
+            assert_eq!(told, json!({"type": "error", "message": message, "hint": hint}));
+        }
+    }
+}
 
 #[test]
 fn start_stop_and_promote() {

@@ -3,8 +3,7 @@
 //! determines.
 //!
 //! [`scenario`] plans what happens, [`deeds`] what people do besides asking, [`erasing`] what operators erase, and
-//! [`aging`] what is erased for its age;
-//! [`run()`] executes it: one [`life`] of a gateway after the other, between [`slack`] and a [`model`], on a [`disk`]
+//! [`retrying`] what they retry, and [`aging`] what is erased for its age; [`run()`] executes it: one [`life`] of a gateway after the other, between [`slack`] and a [`model`], on a [`disk`]
 //! that fails, in a [`world`] that determines the time, the current trouble and when the process is killed; [`damage`]
 //! is done between two lives. At the end there is a [`verdict`]. [`shrink()`] minimises a failing case.
 
@@ -22,6 +21,7 @@ mod model;
 mod panics;
 mod policies;
 mod random;
+mod retrying;
 mod run;
 mod scenario;
 mod shrink;

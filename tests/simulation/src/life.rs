@@ -32,6 +32,7 @@ use crate::{
     erasing,
     model::WorldsModel,
     policies::Policies,
+    retrying,
     scenario::{Event, What},
     slack::Slack,
     world::World,
@@ -124,13 +125,14 @@ impl<'a> Life<'a> {
 
 async fn serve(site: &Site<'_>) -> Result<End, Failure> {
     let Site { world, slack, policies, home, place } = site;
+    retrying::retry_before(world, slack, place).await;
     let lock = HomeLock::take(home)?;
     let (config, _) = Config::load(home)?;
     let (time, pace) = (Arc::clone(world), Arc::clone(world));
     let clock = Clock::of(move || time.clock());
     let threads = Threads::None(Arc::new(move || pace.pace()));
     let store = Store::open_with(place.clone(), &Opening { clock: clock.clone(), threads: threads.clone() })?;
-    let silent_ms = store.take_over(&lock).await?;
+    let last_sign = store.take_over(&lock).await?;
     slack.speaks(home, store.fence());
     let learnt = store.calibration("simulated", "oracle").await?;
     let takes_tools = store.takes_tools("simulated", "oracle").await?;
@@ -163,7 +165,7 @@ async fn serve(site: &Site<'_>) -> Result<End, Failure> {
         true => {
             let vitals = HealthCheck::starting(home);
             let manager = Manager::of_environment(Arc::clone(&vitals), Messages::new(services.config.language));
-            Some(Presence::begin(home, gateway.presence(vitals, Arc::new(manager)), silent_ms).await?)
+            Some(Presence::begin(home, gateway.presence(vitals, Arc::new(manager)), last_sign).await?)
         }
         false => None,
     };
@@ -183,6 +185,7 @@ async fn serve(site: &Site<'_>) -> Result<End, Failure> {
                 done = async { tokio::try_join!(run(&gateway, presence.as_deref(), &stop), conducted) } => done,
                 never = swap(world, policies, &services, chosen_at) => never,
                 never = erasing::keep_erasing(world, slack, place) => never,
+                never = retrying::keep_retrying(world, slack, place, gateway.dispatcher()) => never,
                 never = aging::keep_watching(world, slack, home) => never,
             }
         } => ran.map(|((), is_over)| is_over),

@@ -10,6 +10,7 @@ use crate::{
     deeds::{self, Deed},
     erasing::{self, Wanted},
     random::{dice, one_of},
+    retrying,
     wire::Fuse,
 };
 
@@ -89,6 +90,8 @@ pub enum What {
     Does(Deed),
     /// An operator has conversations erased, from then on until it is done.
     Erases(Wanted),
+    /// An operator has parked messages retried.
+    Retries(retrying::Wanted),
     /// Other policies take over.
     Swap(&'static [&'static str]),
     /// A trouble for this long, in this percentage of cases.
@@ -338,6 +341,7 @@ impl Scenario {
             let by = one_of(&mut rng, &[-40 * 86_400_000, -3_600_000, -5_000, 5_000, 3_600_000, 20 * 3_600_000]);
             events.push((rng.u64(0..lasts), What::Clock { by }));
         }
+        events.extend(retrying::trouble(seed, &events));
         events.sort_by_key(|(at, _)| *at);
         let calm_at = calm_after(&events);
         let probes = probes(&events, calm_at + PROBED_AFTER);
@@ -348,6 +352,7 @@ impl Scenario {
             events.extend(amid_fetching(seed, &events, calm_at));
         }
         events.extend(erasing::of(seed, &events, calm_at));
+        events.extend(retrying::of(seed, 1, &events, calm_at));
         let aging = aging::of(seed, &events, (calm_at, calm_at + PROBED_AFTER));
         if aging.as_ref().is_some_and(|aging| aging.needs_contacts) {
             (setting.contacts, setting.tools) = (true, true);

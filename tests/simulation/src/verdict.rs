@@ -346,7 +346,9 @@ impl Verdict<'_> {
         let is_long = |asked: &Question| asked.inbound.text.chars().count() > LONGEST_LINE;
         let here: Vec<&Question> =
             self.questions.iter().filter(|other| other.inbound.key == question.inbound.key).collect();
-        let mut together = here.iter().filter(|other| reply.shows.is_about(other));
+        // What was answered along and deleted before the answer went out is no longer named there.
+        let is_collected = self.world.scenario.setting.queue != "sequential";
+        let mut together = here.iter().filter(|other| reply.shows.is_about(other) || is_collected && other.is_deleted);
         let since = question.first_sent_at.unwrap_or_default();
         together.any(|asked| {
             let is_stopped = self.is_to_stop(asked.number) || stopped_by_word(asked, &here);

@@ -15,6 +15,7 @@ use crate::{
     disk::{Doing, Verdict},
     erasing::Erasures,
     random::dice,
+    retrying::Given,
     scenario::{Harm, Point, Scenario, Trouble, What},
     wire::Wire,
     witness::Witness,
@@ -35,6 +36,8 @@ pub struct World {
     pub witness: Witness,
     /// What has been done about what is to be erased.
     pub erasures: Erasures,
+    /// The commands to retry parked messages that were given.
+    pub retried: Given,
     /// What was seen of conversations that age.
     pub seen: Seen,
 }
@@ -95,7 +98,8 @@ impl World {
         let host = |number| Host { killed: Notify::new(), wire: wires.get(number).cloned() };
         let hosts = (0..hosts).map(host).collect();
         let (witness, erasures, seen) = (Witness::default(), Erasures::default(), Seen::default());
-        World { scenario, state: Mutex::new(state), hosts, is_loud, witness, erasures, seen }
+        let retried = Given::default();
+        World { scenario, state: Mutex::new(state), hosts, is_loud, witness, erasures, retried, seen }
     }
 
     /// Notes what damage has left of a line of the ledger.

@@ -30,7 +30,7 @@ use super::{
     experiment, logging,
     output::{print, print_json},
     page::Page,
-    recorded,
+    recorded, table,
     text::printable,
 };
 use crate::{
@@ -41,7 +41,7 @@ use crate::{
         questions::Questions,
         replay::{Arm, Setup},
         report::{
-            self, Report, Subject,
+            self, Report, Subject, Windows,
             diff::{Diff, most_telling},
         },
         runner::{Comparison, CutOff, Replayed, Results, Watch},
@@ -143,14 +143,6 @@ impl CompareCommand {
         let arms = self.arms(context, &config.policy)?;
         let (found, problems) = self.sources(context)?;
         let priced_as = spec.name.clone().filter(|_| spec.provider != Provider::Sim);
-        let subject = Subject {
-            model: spec.to_string(),
-            window: Some(setup.window).filter(|_| !setup.by_receipts),
-            budget: self.budget,
-            price: priced_as.as_deref().and_then(|name| prices.of(name)),
-            priced_as,
-            seed: self.seed,
-        };
         let jobs = self.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, NonZeroUsize::get));
         let progress = Progress::over(found.len(), context);
         let start = Instant::now();
@@ -174,6 +166,17 @@ impl CompareCommand {
         if results.conversations.is_empty() {
             return Err(Failure::new(format!("no conversation of `{}` can be replayed", from.display())).hint(hint));
         }
+        let subject = Subject {
+            model: spec.to_string(),
+            windows: match setup.by_receipts {
+                true => Windows::by_receipts(results.conversations.len(), results.without_receipts, setup.window),
+                false => Windows::Only(setup.window),
+            },
+            budget: self.budget,
+            price: priced_as.as_deref().and_then(|name| prices.of(name)),
+            priced_as,
+            seed: self.seed,
+        };
         let report = Report::new(&arms, subject, results, elapsed);
         if report.decisions() == 0 {
             return Err(Failure::new("no message of these conversations fits, so nothing would ever be sent")
@@ -301,7 +304,7 @@ fn check_writable(path: &Path) -> Result<(), Failure> {
     }
     let staged = match path.is_dir() {
         true => Err(io::ErrorKind::IsADirectory.into()),
-        false => home::stage_private_file(&behind_links(path), b"").map(drop),
+        false => home::stage_private_file(&place(path), b"").map(drop),
     };
     written(path, staged)
 }
@@ -313,7 +316,7 @@ fn write(path: &Path, content: &str) -> Result<(), Failure> {
         path,
         match is_pipe(path) {
             true => fs::write(path, content),
-            false => home::replace_private_file(&behind_links(path), content.as_bytes()),
+            false => home::replace_private_file(&place(path), content.as_bytes()),
         },
     )
 }
@@ -341,18 +344,13 @@ fn is_pipe(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
 }
 
-/// Returns the file that a link leads to, as the link stays.
-fn behind_links(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
-}
-
 /// Whether a path leads to where standard output goes.
 fn is_stdout(path: &Path) -> bool {
     let file = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
     file(path).is_some_and(|there| file(Path::new("/dev/stdout")) == Some(there))
 }
 
-/// Returns where a file is or will be, by whatever name.
+/// Returns where a file is or will be, by whatever name: a link that leads there stays.
 fn place(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -362,7 +360,8 @@ fn place(path: &Path) -> PathBuf {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         // A link may lead to what is not there yet.
         let Ok(target) = fs::read_link(&path) else {
-            return path.file_name().map_or_else(|| path.clone(), |name| behind_links(folder).join(name));
+            let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+            return path.file_name().map_or_else(|| path.clone(), |name| folder.join(name));
         };
         path = folder.join(target);
     }
@@ -421,10 +420,9 @@ fn side_by_side(
 fn page(report: &Report, language: Language) -> String {
     let Report { subject, results, .. } = report;
     let turns: usize = results.conversations.iter().map(|replayed| replayed.turns).sum();
-    let limit = match (subject.budget, subject.window) {
-        (Some(budget), Some(window)) => format!("a limit of {budget} tokens in a window of {window}"),
-        (_, Some(window)) => format!("a window of {window} tokens"),
-        (_, None) => "the windows of the receipts".to_owned(),
+    let limit = match (subject.budget, subject.windows) {
+        (Some(budget), Windows::Only(window)) => format!("a limit of {budget} tokens in a window of {window}"),
+        (_, windows) => windows.phrase(|tokens| tokens.to_string()),
     };
     let (conversations, asked, model, seed) =
         (results.conversations.len(), results.asked, &subject.model, subject.seed);
@@ -445,7 +443,7 @@ fn page(report: &Report, language: Language) -> String {
     let told = report.prices(language).into_iter().chain(report.settings(language));
     told.for_each(|told| page.text(&format!("{told}\n")));
     page.text("\n");
-    page.columns(&report::table::rows(report, language));
+    page.text(&table::columns_of_names(&report::table::rows(report, language)));
     page.text("\n");
     report.verdicts(language).iter().for_each(|verdict| page.text(&format!("{verdict}\n")));
     // They name files and quote policies.
@@ -514,5 +512,17 @@ mod tests {
         write(&link, "a report").expect("a link of one's own");
         assert_eq!(fs::read_to_string(&file).expect("a file"), "a report");
         check_owner(Path::new("/dev/stdout")).expect("it is the administrator's");
+    }
+
+    /// Regression: such a link was replaced by the report.
+    #[test]
+    fn a_link_to_a_report_that_is_not_there_yet_was_lost() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [file, link] = ["report.html", "link.html"].map(|name| folder.path().join(name));
+        symlink("report.html", &link).expect("a link");
+        check_writable(&link).expect("its folder is there");
+        write(&link, "a report").expect("its folder is there");
+        assert_eq!(fs::read_to_string(&file).expect("a file"), "a report");
+        assert!(fs::symlink_metadata(&link).expect("a link").is_symlink());
     }
 }

@@ -25,6 +25,7 @@ use super::{
     model_choice::{Chosen, open_model},
     mra,
     tokens::{DRY_RUN, NO_TOKENS, OfHome, SET_TOKENS, Token, Tokens, is_dry_run, no_tokens, slack_config},
+    tty::{EndsEditing, Found},
 };
 use crate::{
     calibration::Calibration,
@@ -136,29 +137,22 @@ impl Run {
         // home is taken, and can stop the gateway.
         supervisor::enable();
         let connection = connection.with_tokens(&context.home)?;
+        let terminal = matches!(connection, Connection::Chat).then(Found::now);
+        // Dropped after the runtime.
+        let _ends_editing = terminal.clone().map(EndsEditing);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
             .map_err(|error| Failure::new(format!("cannot start: {error}")))?;
-        let finished = runtime.block_on(self.serve(context, &lock, &mut state, config, connection, notes));
+        let finished = runtime.block_on(async {
+            match self.assemble(context, &lock, config, connection, notes, terminal.as_ref()).await? {
+                Some(assembled) => assembled.run(&context.home, &mut state).await,
+                None => Ok(()),
+            }
+        });
         // A reader of a terminal or an endless stream cannot be woken.
         runtime.shutdown_timeout(Duration::from_millis(100));
         finished
-    }
-
-    async fn serve(
-        self,
-        context: &Context,
-        lock: &HomeLock,
-        state: &mut State,
-        config: Config,
-        connection: Connection,
-        notes: Vec<Notice>,
-    ) -> Result<(), Failure> {
-        match self.assemble(context, lock, config, connection, notes).await? {
-            Some(assembled) => assembled.run(&context.home, state).await,
-            None => Ok(()),
-        }
     }
 
     /// Makes everything that a running gateway needs. `None` if it was asked to stop meanwhile.
@@ -169,6 +163,7 @@ impl Run {
         config: Config,
         connection: Connection,
         mut notes: Vec<Notice>,
+        terminal: Option<&Found>,
     ) -> Result<Option<Assembled>, Failure> {
         let messages = Messages::new(config.language);
         let vitals = HealthCheck::starting(&context.home);
@@ -183,9 +178,9 @@ impl Run {
         let prompts = parts::prompts(&context.home).speaking(config.language);
         parts::check_window(&*model, &prompts, &config)?;
         let store = open_store(context, &manager).await?;
-        let silent_ms = store.take_over(lock).await?;
+        let last_sign = store.take_over(lock).await?;
         let (stop, asked) = (CancellationToken::new(), CancellationToken::new());
-        stop_on_signals(&stop, &asked)?;
+        stop_on_signals(&stop, &asked, terminal)?;
         // Printed once the start cannot fail any more.
         let at_a_terminal = matches!(connection, Connection::Chat);
         // The first screen of the chat has the content of the other notices.
@@ -243,7 +238,7 @@ impl Run {
         let swaps = swapping::start(lock, swapper, swapping::report(&services), gateway.dispatcher(), at_a_terminal)?;
         // From here on, the start cannot fail.
         let ports = gateway.presence(Arc::clone(&vitals), Arc::clone(&manager));
-        let presence = Presence::begin(&context.home, ports, silent_ms).await?;
+        let presence = Presence::begin(&context.home, ports, last_sign).await?;
         Ok(Some(Assembled {
             presence,
             swaps,

@@ -8,10 +8,19 @@ use crate::messages::terminal;
 /// Formats rows in columns; the first row is the heading, in English. Columns whose heading begins with `#` contain
 /// numbers, aligned to the right; the `#` is not shown.
 pub(super) fn columns(rows: &[Vec<String>], language: Language) -> String {
+    laid_out(rows, |heading| terminal::translated(heading, language).into_owned())
+}
+
+/// Formats rows in columns as [`columns`] does, below names, which stay as they are.
+pub(super) fn columns_of_names(rows: &[Vec<String>]) -> String {
+    laid_out(rows, str::to_owned)
+}
+
+fn laid_out(rows: &[Vec<String>], shown_above: impl Fn(&str) -> String) -> String {
     let Some(heading) = rows.first() else { return String::new() };
     let numeric: Vec<bool> = heading.iter().map(|cell| cell.starts_with('#')).collect();
     let shown = |row: usize, cell: &str| match row {
-        0 => text::one_line(&terminal::translated(cell.trim_start_matches('#'), language)),
+        0 => text::one_line(&shown_above(cell.trim_start_matches('#'))),
         _ => text::one_line(cell),
     };
     let width = |column: usize| {

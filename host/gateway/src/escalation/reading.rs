@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{EscalationRemark, Marker};
+use crate::ids::TurnId;
 
 /// A longer message is cut for the model that reads it.
 pub const MAX_CHARS: usize = 20_000;
@@ -60,12 +61,20 @@ pub struct Reading {
     /// What the curator extracts from an answer, if that could be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extraction: Option<Extraction>,
+    /// The turn that has asked the question it was read about; older versions did not store it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<TurnId>,
 }
 
 impl Reading {
     /// Returns a classification without an extraction.
     pub const fn of(word: Word) -> Reading {
-        Reading { word, extraction: None }
+        Reading { word, extraction: None, about: None }
+    }
+
+    /// Returns whether the message was read about this question: about another one, it may mean something else.
+    pub fn is_about(&self, question: &Marker) -> bool {
+        self.about.is_none_or(|asked_by| question.is_of(asked_by))
     }
 
     /// Parses a model's classification of a contact's message.
@@ -75,7 +84,7 @@ impl Reading {
         if let (Word::Answer, Err(why)) = (word, &extraction) {
             tracing::warn!(%why, "keeping the reply as it is, without an extraction");
         }
-        Reading { word, extraction: extraction.ok() }
+        Reading { extraction: extraction.ok(), ..Reading::of(word) }
     }
 
     /// Parses a model's classification of the asker's message. An unclear one is treated as an ordinary message:
@@ -196,6 +205,16 @@ mod tests {
         ] {
             assert_eq!(Reading::of_asker(answer), Reading::of(word), "{answer}");
         }
+    }
+
+    /// Regression: once the first one had ended, the message was taken for a reply to the second, or withdrew it.
+    #[test]
+    fn what_a_message_means_for_one_question_it_meant_for_the_next() {
+        let [first, second] = [1, 2].map(|turn| Marker { asked_by: Some(TurnId::of(turn)), ..marker(&[]) });
+        let read = Reading { about: first.asked_by, ..Reading::of(Word::Withdraw) };
+        assert_eq!([&first, &second].map(|question| read.is_about(question)), [true, false]);
+        let of_an_older_version: Reading = serde_json::from_str(r#"{"word":"withdraw"}"#).expect("a reading");
+        assert!(of_an_older_version.is_about(&second));
     }
 
     #[test]

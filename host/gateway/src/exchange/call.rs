@@ -107,7 +107,7 @@ async fn send(
     invariants::hold(exchange, request);
     exchange.tally.calls += 1;
     let estimate = exchange.estimate();
-    let outcome = ports.answer(request, estimate, &mut exchange.tally.usage).await;
+    let outcome = ports.answer(request, estimate, &mut exchange.tally).await;
     let usage = outcome.as_ref().ok().map(|answer| answer.usage);
     ports.sent(Sent { exchange, request, is_repaired, usage });
     outcome
@@ -186,14 +186,19 @@ async fn settled(
     outcome: Result<Answer, ModelError>,
 ) -> Result<CallOutcome, StoreError> {
     match outcome {
+        Ok(nothing) if nothing.is_empty() => {
+            // Nothing came of what was tried, either.
+            trial::take_back(exchange);
+            Ok(CallOutcome::Answer(nothing))
+        }
         Ok(answer) => {
             trial::helped(ports, exchange).await?;
-            if !answer.is_empty() {
-                let (session, size, counted) = (exchange.session, exchange.estimate(), answer.usage.prompt_tokens());
-                ports.calibration().answered(session, size, counted, ports.now_ms());
-                exchange.sizes.answered(size);
-                exchange.tally.answered = exchange.tally.answered.max(size);
-            }
+            // What was not sent was not counted.
+            let size = exchange.estimate().saturating_sub(exchange.tally.of_images_left_out.into());
+            let (session, counted) = (exchange.session, answer.usage.prompt_tokens());
+            ports.calibration().answered(session, size, counted, ports.now_ms());
+            exchange.sizes.answered(size);
+            exchange.tally.answered = exchange.tally.answered.max(size);
             Ok(CallOutcome::Answer(answer))
         }
         Err(error) => {

@@ -8,7 +8,7 @@ use pmk_models::{Answer, ModelError, Request, Usage};
 use pmk_policy::{OverflowInput, PruneDecision, PruneInput, Rung};
 
 use super::{
-    Exchange,
+    Exchange, Tally,
     budget::DecidedPlan,
     material::Material,
     window::{Fold, Window},
@@ -50,9 +50,10 @@ pub(crate) trait Ports: Send + Sync {
     /// `spent`.
     async fn ask(&self, request: &Request, estimate: u64, spent: &mut Usage) -> Result<Answer, ModelError>;
 
-    /// Calls the model for the answer itself, which may be streamed.
-    async fn answer(&self, request: &Request, estimate: u64, spent: &mut Usage) -> Result<Answer, ModelError> {
-        self.ask(request, estimate, spent).await
+    /// Calls the model for the answer itself, which may be streamed. Notes in the tally what the call has cost, and which
+    /// of its images were not sent.
+    async fn answer(&self, request: &Request, estimate: u64, tally: &mut Tally) -> Result<Answer, ModelError> {
+        self.ask(request, estimate, &mut tally.usage).await
     }
 
     /// Has the model summarize a part of the conversation, apart from an earlier summary that is kept. Adds what its calls

@@ -1,5 +1,7 @@
 //! The part of an unfinished answer that can be shown.
 
+use super::lines::without_markers;
+
 /// Returns the beginning of an unfinished text that later text cannot change: up to a blank line that is followed by
 /// unindented text. Nothing from a fence on, because a fence may not belong to the answer.
 pub(super) fn settled(text: &str) -> &str {
@@ -19,9 +21,9 @@ pub(super) fn settled(text: &str) -> &str {
     &text[..end]
 }
 
-/// Returns the text before the first code fence.
+/// Returns the text before the first code fence, which may be within a list or a quote.
 pub(crate) fn unfenced(text: &str) -> &str {
-    let is_fence = |line: &&str| ["```", "~~~"].iter().any(|mark| line.trim_start().starts_with(mark));
+    let is_fence = |line: &&str| ["```", "~~~"].iter().any(|mark| without_markers(line).starts_with(mark));
     let end = text.split_inclusive('\n').take_while(|line| !is_fence(line)).map(str::len).sum();
     text.get(..end).unwrap_or_default()
 }
@@ -42,6 +44,7 @@ mod tests {
             ("One\n\n```mra\nask", "One\n\n"),
             ("One\n```\ncode\n```\n\nTwo", "One\n"),
             ("~~~\n\nx", ""),
+            ("One\n\n1. ```sh\n   cmd\n   ```\n\nTwo\n\nT", "One\n\n"),
         ] {
             assert_eq!(settled(text), shown, "{text:?}");
         }
@@ -55,6 +58,7 @@ mod tests {
             ("Let me look.\n```mra-ask\nrepo: erp", "Let me look.\n"),
             ("One\n\n  ~~~\nx\n~~~\nTwo", "One\n\n"),
             ("a ``` b", "a ``` b"),
+            ("One\n- > ~~~\n  > x", "One\n"),
         ] {
             assert_eq!(unfenced(said), wanted, "{said:?}");
         }

@@ -39,7 +39,8 @@ use self::{
     web::{AuthInfo, Status, Web},
 };
 use super::{
-    BackfillRequest, Delivery, Described, Fetched, Front, FrontError, Intake, IsHeard, Kind, Lookup, Past, Progress,
+    BackfillRequest, Delivery, Described, Fetched, Front, FrontError, Intake, IsHeard, Kind, Lookup, OnStreamed, Past,
+    Progress,
 };
 use crate::chat::{Connection, Inbound, MessageRef, Refusal, ReplyTo, Thread};
 use crate::ledger::report::TurnReport;
@@ -70,7 +71,6 @@ mod identity;
 mod inbound;
 mod invoked;
 mod limiter;
-mod lines;
 mod link;
 mod locked;
 mod markdown;
@@ -230,8 +230,8 @@ impl Front for Slack {
         updated.map(drop).map_err(CallFailure::while_running)
     }
 
-    fn listener(&self, question: &Inbound) -> Option<Arc<dyn Listener>> {
-        self.streams.begin(&self.web, &self.statuses, question, &self.me)
+    fn listener(&self, question: &Inbound, streamed: OnStreamed) -> Option<Arc<dyn Listener>> {
+        self.streams.begin(&self.web, &self.statuses, question, &self.me, streamed)
     }
 
     fn split(&self, text: &str, kind: Kind) -> Vec<String> {
@@ -267,9 +267,24 @@ impl Front for Slack {
         if self.streams.know_of(event_id) {
             return Ok(());
         }
-        let left = history::unfinished(&self.web, &self.me, reply_to, after).await;
+        let is_it = |past: &history::Past| past.unfinished(after).is_some();
+        let left = history::unfinished(&self.web, &self.me, reply_to, after, is_it).await;
         if let Some(ts) = left.map_err(CallFailure::while_running)? {
             self.streams.left_behind(event_id, MessageRef::new(&reply_to.channel, ts), after);
+        }
+        Ok(())
+    }
+
+    /// Unlike [`recall`](Front::recall), this must not take the answer to a later question in the thread for it.
+    async fn was_streamed(&self, question: &Inbound, id: &str) -> Result<(), FrontError> {
+        let Inbound { event_id, reply_to, ts, .. } = question;
+        if self.streams.know_of(event_id) {
+            return Ok(());
+        }
+        let is_it = |past: &history::Past| past.unfinished(ts) == Some(id);
+        let found = history::unfinished(&self.web, &self.me, reply_to, ts, is_it).await;
+        if let Some(id) = found.map_err(CallFailure::while_running)? {
+            self.streams.left_behind(event_id, MessageRef::new(&reply_to.channel, id), ts);
         }
         Ok(())
     }

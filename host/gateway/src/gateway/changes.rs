@@ -219,8 +219,8 @@ impl Handler {
         self.stop_at(user, message).await
     }
 
-    /// Stops the answer to the question that this message is, or of which it is the placeholder. Returns
-    /// whether there is such a question.
+    /// Stops the answer to the question that this message is, or of which it is the placeholder or what there is of the
+    /// answer. Returns whether there is such a question.
     async fn stop_at(&self, actor: &str, message: &MessageRef) -> Result<bool, StoreError> {
         let Some((key, open)) = self.services.store.open_question(message).await? else { return Ok(false) };
         let waiting = self.services.store.open_questions(&key).await?;

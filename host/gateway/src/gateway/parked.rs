@@ -78,6 +78,12 @@ pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> 
         // The author is unknown.
         return true;
     };
+    // Another run may have shown it, or another host.
+    if let Some(id) = &parked.streamed
+        && let Err(error) = services.front.was_streamed(message, id).await
+    {
+        return not_yet(parked, &error);
+    }
     let mut left = None;
     for event_id in [&message.event_id].into_iter().chain(&parked.event_ids) {
         left = services.front.clear(event_id).await.err().or(left);

@@ -118,10 +118,9 @@ async fn tell_one(ports: &Ports, listener: Listener, speech: &MessageBody) -> bo
         // To edit it again does no harm: that notifies nobody.
         Ok(Telling::InPlaceOf(last)) => return replace(ports, &listener, &last, speech).await,
         Ok(Telling::Not) => return true,
-        // An earlier claim remains.
         Err(error) => {
             not_told(&listener, &error);
-            return true;
+            return false;
         }
     };
     match told {

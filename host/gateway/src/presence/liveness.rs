@@ -16,6 +16,7 @@ use pmk_system::home;
 use serde_json::json;
 
 use super::BEAT_EVERY;
+use crate::store::LastSign;
 
 /// The liveness files of one home.
 #[derive(Clone, Debug)]
@@ -54,13 +55,14 @@ impl Seen {
         }
     }
 
-    /// Returns the same, unless another host of this gateway was seen after this one last stored anything; then that is
-    /// used.
+    /// Returns the same, unless the database has heard of a host of this gateway after this one last stored anything;
+    /// then that is used. That host may be this one: it leaves its marker first.
     #[must_use]
-    pub fn or_elsewhere(self, sign_ms: Option<i64>) -> Seen {
-        match sign_ms {
-            Some(sign_ms) if self.stored_until_ms().is_none_or(|own_ms| own_ms < sign_ms) => {
-                Seen { beat_ms: Some(sign_ms), end: End::Crash }
+    pub fn or_elsewhere(self, last: Option<LastSign>) -> Seen {
+        match last {
+            Some(LastSign { at_ms, was_asked }) if self.stored_until_ms().is_none_or(|own_ms| own_ms < at_ms) => {
+                let end = if was_asked { End::Asked { at_ms: Some(at_ms) } } else { End::Crash };
+                Seen { beat_ms: Some(at_ms), end }
             }
             _ => self,
         }
@@ -190,14 +192,15 @@ mod tests {
     #[test]
     fn where_another_host_was_there_later_nobody_was_away_since_this_one_was() {
         let asked = Seen { beat_ms: Some(1_000), end: End::Asked { at_ms: Some(2_000) } };
+        let sign = |at_ms| Some(LastSign { at_ms, was_asked: false });
         assert_eq!(asked.or_elsewhere(None), asked);
-        assert_eq!(asked.or_elsewhere(Some(1_500)), asked);
+        assert_eq!(asked.or_elsewhere(sign(1_500)), asked);
         let elsewhere = Seen { beat_ms: Some(9_000), end: End::Crash };
-        assert_eq!(asked.or_elsewhere(Some(9_000)), elsewhere);
-        assert_eq!(Seen::default().or_elsewhere(Some(9_000)), elsewhere);
+        assert_eq!(asked.or_elsewhere(sign(9_000)), elsewhere);
+        assert_eq!(Seen::default().or_elsewhere(sign(9_000)), elsewhere);
         // Regression: a host that had ended long after it could last store anything hid that others could since.
         let failing = Seen { beat_ms: Some(1_000), end: End::Asked { at_ms: Some(900_000) } };
-        assert_eq!(failing.or_elsewhere(Some(9_000)), elsewhere);
+        assert_eq!(failing.or_elsewhere(sign(9_000)), elsewhere);
     }
 
     fn signs() -> (tempfile::TempDir, LivenessFiles) {

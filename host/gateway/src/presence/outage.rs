@@ -217,6 +217,7 @@ fn between(last: Reading, now: Reading) -> Option<Back> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::LastSign;
 
     const NOW: i64 = 1_777_342_416_133;
     const MINUTE: i64 = 60_000;
@@ -271,6 +272,19 @@ mod tests {
         ] {
             assert_eq!(start(Some(beat), asked(5_000)), expected, "{beat}");
         }
+    }
+
+    /// Regression: a database dates the end of a run a moment after its marker, and that passed for a crash: people read
+    /// for good that the gateway is away.
+    #[test]
+    fn an_end_that_was_asked_for_was_taken_for_a_crash_where_the_store_is_in_a_database() {
+        let own = Seen { beat_ms: Some(NOW - 20_000), end: asked(13_000) };
+        let reason = |was_asked| {
+            let last = LastSign { at_ms: NOW - 10_000, was_asked };
+            at_start(own.or_elsewhere(Some(last)), NOW).reason
+        };
+        assert_eq!(reason(true), Reason::GracefulFastRestart);
+        assert_eq!(reason(false), Reason::FastRecovery, "another host was there until it crashed");
     }
 
     /// Regression: what nothing could be stored of was looked for only if nothing else happened meanwhile, such as a

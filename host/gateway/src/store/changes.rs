@@ -84,9 +84,10 @@ pub(super) const SET_STARTED: &str = "UPDATE turn SET started_at = ?2 WHERE id =
 pub(super) const NOT_STARTED: i64 = 0;
 /// In the order in which they are answered.
 pub(super) const WAITING_IN: &str = find_waiting!("s.key = ?1 AND i.parked_at IS NULL ORDER BY i.ts, i.id");
-/// The waiting question that a message is, or whose placeholder it is, also where it is parked.
+/// The waiting question that a message is, or whose placeholder or growing answer it is, also where it is parked.
 pub(super) const WAITING_AT: &str = find_waiting!(
-    "i.channel = ?1 AND ?2 <> '' AND (i.ts = ?2 OR t.placeholder = ?2) AND substr(i.event_id, 1, 8) <> ':answer:'"
+    "i.channel = ?1 AND ?2 <> '' AND ?2 IN (i.ts, t.placeholder, t.streamed_ts)
+         AND substr(i.event_id, 1, 8) <> ':answer:'"
 );
 
 /// The result of a change.
@@ -164,8 +165,8 @@ impl Store {
         .await
     }
 
-    /// Returns the waiting question that this message is, or whose placeholder it is, also where it is parked; and its
-    /// conversation.
+    /// Returns the waiting question that this message is, or whose placeholder or growing answer it is, also where it is
+    /// parked; and its conversation.
     ///
     /// # Errors
     /// The store cannot be read.

@@ -58,6 +58,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0032_apps.sql"),
     include_str!("migrations/0033_groups.sql"),
     include_str!("migrations/0034_skipped.sql"),
+    include_str!("migrations/0035_streamed.sql"),
 ];
 
 /// The migration that gives conversations a searchable archive; messages stored before it have to be added to the
@@ -218,14 +219,15 @@ pub(super) fn as_committed(path: &Path) -> Result<rusqlite::Connection, StoreErr
     open().map_err(|fault| fault.at(path))
 }
 
-/// Opens a copy that is not finished yet, so that what is removed from it is overwritten at once.
+/// Opens a copy that is not finished yet, so that what is removed from it is overwritten at once. No change is undone:
+/// where one fails, the copy is given up.
 pub(super) fn unfinished_copy(path: &Path) -> Result<rusqlite::Connection, Fault> {
     let conn = rusqlite::Connection::open_with_flags(
         path,
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
     )?;
     common(&conn)?;
-    conn.pragma_update_and_check(None, "journal_mode", "memory", |_| Ok(()))?;
+    conn.pragma_update_and_check(None, "journal_mode", "off", |_| Ok(()))?;
     conn.pragma_update(None, "synchronous", "off")?;
     conn.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
     Ok(conn)
@@ -306,7 +308,7 @@ fn bring_up_to_date(conn: &Connection, path: &Path, migrate: Migrate, migrations
             upgrade::done(path, step, &backup);
             Ok(())
         }
-        Err(fault) => Err(step.failed(path, &fault.at(path), Some(backup)).into()),
+        Err(fault) => Err(step.failed(path, fault.at(path), backup).into()),
     }
 }
 
@@ -388,6 +390,14 @@ mod tests {
         let bound: (String, i64, bool) =
             conn.query_row(select, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
         assert_eq!(bound, ("named".into(), 4_096, true));
+    }
+
+    #[test]
+    fn a_backup_kept_in_memory_what_its_purge_changes() {
+        let (_folder, path) = fresh();
+        let copy = unfinished_copy(&path).unwrap();
+        let mode: String = copy.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+        assert_eq!(mode, "off");
     }
 
     #[test]

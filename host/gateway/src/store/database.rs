@@ -131,7 +131,7 @@ fn told(found: u32, error: StoreError, name: &Path, known: &Known<'_>) -> Fault 
     match error {
         StoreError::Missing { .. } | StoreError::Newer { .. } | StoreError::Outdated { .. } => error.into(),
         error if found == 0 => error.into(),
-        error => Step { found, known: known.version() }.failed(name, &error, None).into(),
+        error => Step { found, known: known.version() }.not_migrated(name, &error).into(),
     }
 }
 

@@ -33,21 +33,30 @@ pub enum StoreError {
     /// It needs a migration, which an older gateway that is running would not survive.
     #[error("`{}` is in use by an older pmk-host: its schema is version {found}, this one needs {known}", path.display())]
     Outdated { path: PathBuf, found: u32, known: u32 },
+    /// It needs a migration, and cannot be written.
+    #[error(
+        "`{}` is of an older pmk-host and can only be read: its schema is version {found}, this one needs {known}",
+        path.display()
+    )]
+    OldAndReadOnly { path: PathBuf, found: u32, known: u32 },
     /// It needs a migration, for which there is not enough disk space: none was begun.
     #[error(
-        "not enough disk space to upgrade the store `{}`: its backup and the upgrade need {} MiB, and {} MiB are free",
+        "not enough disk space to upgrade the store, on the disk of `{}`: {} MiB are needed, and {} MiB are free",
         path.display(), needed.div_ceil(1 << 20), free >> 20
     )]
     NoRoom { path: PathBuf, needed: u64, free: u64 },
-    /// A migration, or the backup before it, has failed, and the store is unchanged.
+    /// A migration of a store in a database, or the backup before one of a file, has failed, and the store is unchanged.
+    #[error("cannot upgrade the store `{}` from schema {found} to {known}: {why}", path.display())]
+    NotMigrated { path: PathBuf, found: u32, known: u32, why: String },
+    /// A migration of a file has failed, and the store is unchanged.
     #[error("cannot upgrade the store `{}` from schema {found} to {known}: {why}", path.display())]
     NotUpgraded {
         path: PathBuf,
         found: u32,
         known: u32,
-        why: String,
+        why: Box<StoreError>,
         /// The backup made before the migration.
-        backup: Option<PathBuf>,
+        backup: PathBuf,
     },
     /// The file is a database, but not a store of this program.
     #[error("`{}` is not a store of pmk-host", path.display())]
@@ -203,6 +212,8 @@ impl StoreError {
             StoreError::Missing { .. }
             | StoreError::Newer { .. }
             | StoreError::Outdated { .. }
+            | StoreError::OldAndReadOnly { .. }
+            | StoreError::NotMigrated { .. }
             | StoreError::NotUpgraded { .. }
             | StoreError::Foreign { .. }
             | StoreError::Gone { .. }
@@ -247,17 +258,23 @@ impl StoreError {
     pub fn hint(&self) -> Option<Cow<'static, str>> {
         match self {
             StoreError::Newer { path, known, .. } => paths::way_back(path, *known).map(|backup| {
-                let restore = command(path, &format!("store restore {}", backup.display()));
+                let backup = backup.display().to_string();
+                let backup = shlex::try_quote(&backup).unwrap_or_else(|_| backup.as_str().into());
+                let restore = command(path, &format!("store restore {backup}"));
                 Cow::Owned(format!(
                     "upgrade pmk-host; or go back to the state before the upgrade with `{restore}` of this version: the \
                      current store is moved aside"
                 ))
             }),
-            StoreError::NotUpgraded { backup: Some(backup), .. } => Some(Cow::Owned(format!(
-                "the store was not changed, and the previous pmk-host can still use it; there is also a backup in \
-                 `{}`; please report this",
-                backup.display()
-            ))),
+            StoreError::NotUpgraded { why, backup, .. } => {
+                let advice = if why.is_of_disk() { why.hint() } else { None };
+                Some(Cow::Owned(format!(
+                    "the store was not changed, and the previous pmk-host can still use it; there is also a backup in \
+                     `{}`; {}",
+                    backup.display(),
+                    advice.as_deref().unwrap_or("please report this")
+                )))
+            }
             StoreError::Gone { path, how } => Some(Cow::Owned(hint_of_loss(path, *how))),
             StoreError::NoDatabase { path, .. } => Some(Cow::Owned(hint_of_loss(path, Loss::Emptied))),
             StoreError::Damaged { path, .. } if !is_a_database(path) => Some(Cow::Owned(format!(
@@ -298,7 +315,10 @@ impl StoreError {
             StoreError::Newer { .. } => Some("upgrade pmk-host, or use another `--home`"),
             StoreError::Outdated { .. } => Some("restart `pmk-host run` with this version first"),
             StoreError::NoRoom { .. } => Some("free disk space; the store was not changed"),
-            StoreError::NotUpgraded { .. } => {
+            StoreError::OldAndReadOnly { .. } => {
+                Some("copy the home to where it can be written, and use that one with `--home`")
+            }
+            StoreError::NotMigrated { .. } => {
                 Some("the store was not changed; fix the problem and start again, or keep using the previous pmk-host")
             }
             StoreError::Foreign { .. } => Some("move the file elsewhere, or use another `--home`"),
@@ -346,6 +366,7 @@ impl StoreError {
             | StoreError::Unusable { .. }
             | StoreError::WrongState { .. }
             | StoreError::NoSuchPosition(_)
+            | StoreError::NotUpgraded { .. }
             | StoreError::Closed => None,
         }
     }

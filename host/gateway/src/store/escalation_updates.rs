@@ -3,9 +3,10 @@
 use pmk_core::FrontName;
 
 use super::{
-    Outgoing, Proposal, Purpose, codec,
+    Outgoing, Proposal, Purpose, StoreError, codec,
     error::Fault,
     escalations::{LAST_ASKED, SET_MARKER, close, first, put, waiting},
+    events::EventWriter,
     intake::front_name,
     proposals,
     sql::{Connection, Params, params},
@@ -27,8 +28,11 @@ pub(super) const FORGET_APART_OF: &str =
 /// The time 0 says that it [is forgotten](forget).
 pub(super) const FORGET: &str = "UPDATE escalation SET closed_at = 0 WHERE closed_at > 0 AND closed_at <= ?1
      RETURNING front, channel, thread_ts";
+/// A question that waits there stays: two conversations, as the one outside of a thread and the one in it, may each ask
+/// one at the same time.
 pub(super) const AWAIT: &str = "INSERT INTO escalation (front, channel, thread_ts, marker) VALUES (?1, ?2, ?3, ?4)
-     ON CONFLICT (front, channel, thread_ts) DO UPDATE SET marker = excluded.marker, claimed_by = NULL, closed_at = NULL";
+     ON CONFLICT (front, channel, thread_ts) DO UPDATE SET marker = excluded.marker, claimed_by = NULL, closed_at = NULL
+     WHERE escalation.closed_at IS NOT NULL";
 pub(super) const ASK_APART: &str = "INSERT INTO asked_apart (turn_id, part, contact, front, channel, thread_ts)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 
@@ -52,9 +56,11 @@ pub enum EscalationUpdate {
     Withdrawn(FrontName, Marker),
 }
 
-/// Carries out what an answer changes. Its parts may ask contacts.
+/// Carries out what an answer changes. Its parts may ask contacts. [`StoreError::Changed`] if the escalation is no longer
+/// what the answer was made from: another one waits in the thread by now, or it waits no more.
 pub(super) fn apply(
     conn: &Connection,
+    pen: EventWriter,
     (turn, session): (TurnId, SessionId),
     update: Option<&EscalationUpdate>,
     parts: &[Outgoing],
@@ -69,7 +75,7 @@ pub(super) fn apply(
             await_answer(conn, turn, (*front, marker), parts, now_ms)
         }
         Some(EscalationUpdate::Proposed(proposal) | EscalationUpdate::Unsure(proposal)) => {
-            proposals::propose(conn, turn, proposal, now_ms)
+            proposals::propose(conn, pen, (turn, proposal), now_ms)
         }
         Some(EscalationUpdate::Reopened(confirmed_by)) => proposals::reopen(conn, confirmed_by, now_ms),
         Some(EscalationUpdate::Said(front, marker, said)) => remember(conn, (*front, marker), said),
@@ -100,7 +106,9 @@ fn await_answer(
     forget(conn, FORGET, [expired])?;
     let place = params![front_name(front), marker.channel_id, marker.thread_ts];
     let before = first(conn.prepare_cached(LAST_ASKED)?.query(place)?)?;
-    put(conn, AWAIT, front, &marker.clone().asked(turn, before))?;
+    if put(conn, AWAIT, front, &marker.clone().asked(turn, before))? == 0 {
+        return Err(StoreError::Changed.into());
+    }
     let mut ask = conn.prepare_cached(ASK_APART)?;
     for (part, outgoing) in (0u32..).zip(parts) {
         if let (Purpose::Escalation, Some(contact)) = (&outgoing.purpose, &outgoing.to) {
@@ -123,10 +131,10 @@ pub(super) fn forget(conn: &Connection, mark: &str, of: impl Params) -> Result<(
     Ok(())
 }
 
-/// Stores a remark about an escalation, which still waits.
+/// Stores a remark about an escalation, which still waits; [`StoreError::Changed`] if it does not.
 fn remember(conn: &Connection, (front, about): (FrontName, &Marker), said: &EscalationRemark) -> Result<(), Fault> {
     // The stored state, because somebody else may have made a remark in the meantime.
-    let Some(mut marker) = waiting(conn, front, about, None)? else { return Ok(()) };
+    let Some(mut marker) = waiting(conn, front, about, None)? else { return Err(StoreError::Changed.into()) };
     marker.exchange.push(said.clone());
     put(conn, SET_MARKER, front, &marker).map(drop)
 }

@@ -40,7 +40,7 @@ const SETTLE_OF_HOME: &str = "INSERT INTO exported (home, file, length) VALUES (
 
 /// What a store needs for recording events.
 pub(super) struct Noting {
-    clock: Clock,
+    pub(super) clock: Clock,
     series: OnceLock<Series>,
     /// Called when there may be new lines.
     wake: Mutex<Option<Arc<dyn Fn() + Send + Sync>>>,

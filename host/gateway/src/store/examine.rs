@@ -69,7 +69,7 @@ fn examine_file(home: &Path) -> Result<Option<Examined>, StoreError> {
     let (conn, schema) = connection::of_any_schema(&path, is_written)?;
     let (bytes, known) = (connection::length(&conn).map_err(|fault| fault.at(&path))?, MIGRATIONS.len() as u32);
     if schema != 0 && schema < known {
-        upgrade::check_room(&path, bytes, upgrade::free)?;
+        upgrade::check_room(&path, schema, bytes, upgrade::free)?;
     }
     let is_read = bytes <= SMALL;
     let found = if is_read { backup::problems(&conn).map_err(|fault| fault.at(&path))? } else { vec![] };

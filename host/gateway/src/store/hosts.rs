@@ -20,7 +20,7 @@ use std::{
 };
 
 use pmk_core::SessionKey;
-use pmk_system::home::HomeLock;
+use pmk_system::{clock::Clock, home::HomeLock};
 use rustix::system::uname;
 use serde::Serialize;
 use tokio::sync::SetOnce;
@@ -64,8 +64,9 @@ const LIVING: &str = concat!("SELECT owner FROM host WHERE ", lasts!(), " ORDER 
 const LAST: &str = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM host_id_seq";
 const ENTER: &str = "INSERT INTO host (name, owner, version, schema, started_at, until, lease_ms, heard_since)
      VALUES (?1, ?2, ?3, ?4, pmk_now(), pmk_now() + ?5, ?5, pmk_now()) RETURNING id";
-/// How long ago any host was last heard of.
-const SILENT: &str = "SELECT pmk_now() - max(until - lease_ms) FROM host WHERE until - lease_ms <= pmk_now()";
+/// How long ago any host was last heard of, and whether that one was asked to end.
+const LAST_HEARD: &str = "SELECT pmk_now() - (until - lease_ms), leaving FROM host
+     WHERE until - lease_ms <= pmk_now() ORDER BY until - lease_ms DESC LIMIT 1";
 const LEAVE: &str = "UPDATE host SET until = pmk_now(), lease_ms = 0 WHERE id = ?1";
 /// All hosts, with whether each is silent (it has left, or was not heard of for its lease), whether it has left,
 /// whether it is leaving, and whether it is deaf.
@@ -166,6 +167,15 @@ impl HostState {
     }
 }
 
+/// The last sign of life of the hosts that were there before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastSign {
+    /// When it was given, in milliseconds since the epoch by this machine's clock.
+    pub at_ms: i64,
+    /// Whether the host that gave it had been asked to end.
+    pub was_asked: bool,
+}
+
 /// A host at one look.
 struct Seen {
     host: i64,
@@ -246,22 +256,22 @@ pub struct UnleasedConversation {
 
 impl Store {
     /// Gives a `run`, which has locked its home, the right to work on the store: the leases of any earlier `run` of
-    /// this home become void. Returns how long ago a host of the database was last heard of, in milliseconds by the
-    /// database's clock, because this machine's may be wrong; `None` on a store in a file.
+    /// this home become void. Returns when a host of the database was last heard of, if one was; `None` on a store in a
+    /// file.
     ///
     /// # Errors
     /// The store cannot be written; [`StoreError::Newer`].
-    pub async fn take_over(&self, _lock: &HomeLock) -> Result<Option<i64>, StoreError> {
+    pub async fn take_over(&self, _lock: &HomeLock) -> Result<Option<LastSign>, StoreError> {
         let Some(link) = &self.shared.link else {
             self.write(lease::void_all).await?;
             return Ok(None);
         };
         // The lock proves that the previous `run` of this home is gone.
-        let (name, owner) = (link.home().clone(), self.owner());
-        let (host, silent_ms) = self.write(move |conn| enter(conn, &name, &owner)).await?;
+        let (name, owner, clock) = (link.home().clone(), self.owner(), self.shared.noting.clock.clone());
+        let (host, last) = self.write(move |conn| enter(conn, &name, &owner, &clock)).await?;
         link.write_as(host);
         self.look_after_hosts().await?;
-        Ok(silent_ms)
+        Ok(last)
     }
 
     /// Whether the store is in a database, which several hosts may share.
@@ -512,11 +522,16 @@ impl Store {
 }
 
 /// Registers a host, in place of any earlier host of this home.
-fn enter(conn: &Connection, name: &str, owner: &str) -> Result<(i64, Option<i64>), Fault> {
+fn enter(conn: &Connection, name: &str, owner: &str, clock: &Clock) -> Result<(i64, Option<LastSign>), Fault> {
     if let Connection::Postgres(postgres) = conn {
         schema::check(conn, Path::new(postgres.link().name()))?;
     }
-    let silent_ms = conn.prepare_cached(SILENT)?.query_row([], |row| row.get(0))?;
+    let last = conn.prepare_cached(LAST_HEARD)?.query_row([], |row| {
+        // How long ago that was counts by the database's clock, because this machine's may be wrong.
+        let silent_ms: i64 = row.get(0)?;
+        Ok(LastSign { at_ms: clock.now_ms().saturating_sub(silent_ms), was_asked: row.get(1)? })
+    });
+    let last = last.optional()?;
     // Also what it wrote itself, because after a crash nothing was cleared.
     choice::begins(conn)?;
     sent_arms::begins(conn)?;
@@ -528,7 +543,7 @@ fn enter(conn: &Connection, name: &str, owner: &str) -> Result<(i64, Option<i64>
     let lease_ms = HOST_LEASE.as_millis() as i64;
     let entered = params![name, owner, env!("CARGO_PKG_VERSION"), MIGRATIONS.len() as i64, lease_ms];
     let host = conn.prepare_cached(ENTER)?.query_row(entered, |row| row.get(0))?;
-    Ok((host, silent_ms))
+    Ok((host, last))
 }
 
 /// Returns all hosts except one; no host has the number 0.

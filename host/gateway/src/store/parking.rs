@@ -32,7 +32,9 @@ const PARKED: &str = "SELECT i.id, s.key, i.ts, i.parked_at, i.parked_why, i.par
                 AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.turn_id = i.id AND o.sent_at IS NULL
                     AND coalesce(CASE WHEN json_valid(o.how) THEN json_extract(o.how, '$.purpose.for') END, 'reply')
                         NOT IN ('withdraw', 'mark', 'tracked', 'notice')),
-            CASE WHEN json_valid(t.report) THEN json_extract(t.report, '$.event_ids') END, i.parked_maybe_told
+            CASE WHEN json_valid(t.report) THEN json_extract(t.report, '$.event_ids') END, i.parked_maybe_told,
+            CASE WHEN NOT EXISTS (SELECT 1 FROM outbox o WHERE o.turn_id = i.id AND o.sent_id = t.streamed_ts)
+                 THEN t.streamed_ts END
      FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id
      WHERE i.parked_at IS NOT NULL AND i.message IS NOT NULL AND (CAST(?1 AS BIGINT) IS NULL OR i.id = ?1)
          AND (CAST(?2 AS BIGINT) = 0 OR i.parked_told = 0)
@@ -60,6 +62,8 @@ pub struct Parked {
     pub message: Option<Inbound>,
     /// The message that shows the person that an answer is being made.
     pub placeholder: Option<String>,
+    /// The message that has the beginning of an answer, unless it is known to have become a part of it.
+    pub streamed: Option<String>,
     /// Whether the whole answer was delivered, and only something beside it could not be.
     pub answered: bool,
     /// Where its answer could not be delivered: the event ids of all messages that the answer is for.
@@ -265,5 +269,6 @@ fn read(row: Row<'_>) -> sql::Result<Parked> {
         answered: row.get(8)?,
         event_ids: text(9)?.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default(),
         maybe_told: row.get(10)?,
+        streamed: text(11)?,
     })
 }

@@ -1,6 +1,6 @@
 //! What is to be done after an outage: people to notify, conversations to read back.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use pmk_core::{FrontName, Place, SessionKey};
 
@@ -43,8 +43,6 @@ pub(super) const LEAVE_OUT: &str = concat!(
 pub(super) const READ_BACK: &str = "UPDATE session SET read_from = NULL WHERE key = ?1";
 pub(super) const IS_KNOWN: &str = "SELECT 1 FROM session s JOIN inbox i ON i.session_id = s.id
      WHERE s.key = ?1 AND i.ts = ?2";
-/// Whether a conversation was active since then.
-pub(super) const IS_ACTIVE: &str = "SELECT 1 FROM session WHERE key = ?1 AND active_at >= ?2";
 const TALKING: &str = "SELECT key, channel FROM session WHERE active_at >= ?1 AND created_at <= ?2
      ORDER BY active_at DESC";
 pub(super) const LAST_TOLD: &str = "SELECT message FROM told WHERE listener = ?1 AND at > ?2 AND at < ?3";
@@ -339,27 +337,39 @@ fn last_told(
     Ok(statement.query_row(params![listener, after_ms, before_ms], |row| row.get(0)).optional()?)
 }
 
-/// Returns what is due, up to so many, with the places in which the gateway was only active in threads for as long as
-/// anything is read back: a new thread there is in none of the known ones. Likewise the threads in which contacts were
-/// asked since then, and have not written yet. Each conversation that is due comes with when it was last active.
+/// Returns what is due, up to so many, with the places of the threads among it: a new thread there is in none of the
+/// known ones. When a place was active does not tell whether it is read by itself: it may be so only since the outage,
+/// or its channel may not be known. So one may be read once more, which harms nobody. Likewise the threads in which
+/// contacts were asked for as long as anything is read back, and have not written yet. Each conversation that is due
+/// comes with when it was last active.
 fn with_places(conn: &Connection, due: Vec<(MissedConversation, i64)>, most: usize) -> Result<Unread, Fault> {
-    let mut is_active = conn.prepare_cached(IS_ACTIVE)?;
     let known: HashSet<SessionKey> = due.iter().map(|(conversation, _)| conversation.key.clone()).collect();
+    let place_of = |key: &SessionKey| SessionKey { thread: None, ..key.clone() };
+    // What is read with several of them is read for the one that has waited longest.
+    let mut earliest: HashMap<SessionKey, String> = HashMap::new();
+    for (MissedConversation { key, after, .. }, _) in &due {
+        let first = earliest.entry(place_of(key)).or_insert_with(|| after.clone());
+        if after < first {
+            first.clone_from(after);
+        }
+    }
     let mut looked_at = HashSet::new();
     let mut unread = Unread::default();
     for (conversation, active_at) in due {
-        let place = SessionKey { thread: None, ..conversation.key.clone() };
+        let place = place_of(&conversation.key);
         // Before that with which the request to read is stored.
         let mut together = Vec::new();
         if looked_at.insert(place.clone()) {
-            let since = active_at.saturating_sub(READ_BACK_ACTIVE_MS);
-            if !known.contains(&place) && !is_active.exists(params![place.to_string(), since])? {
-                together.push(MissedConversation { key: place.clone(), is_due: false, ..conversation.clone() });
+            let after = earliest[&place].clone();
+            let beside = MissedConversation { is_due: false, after, ..conversation.clone() };
+            if !known.contains(&place) {
+                together.push(MissedConversation { key: place.clone(), ..beside.clone() });
             }
+            let since = active_at.saturating_sub(READ_BACK_ACTIVE_MS);
             for thread in escalations::threads(conn, &place, since)? {
                 let key = SessionKey { thread: Some(thread), ..place.clone() };
                 if !known.contains(&key) {
-                    together.push(MissedConversation { key, is_due: false, ..conversation.clone() });
+                    together.push(MissedConversation { key, ..beside.clone() });
                 }
             }
         }

@@ -31,7 +31,8 @@ pub(super) const FORGET: &str = "DELETE FROM proposal WHERE proposed_at <= ?1 AN
        AND NOT EXISTS (SELECT 1 FROM escalation e WHERE e.front IN ('slack', 'console')
              AND e.channel = CASE WHEN json_valid(proposal.marker) THEN json_extract(proposal.marker, '$.channelId') END
              AND e.thread_ts = CASE WHEN json_valid(proposal.marker) THEN json_extract(proposal.marker, '$.threadTs') END
-             AND e.closed_at IS NULL)";
+             AND e.closed_at IS NULL)
+     RETURNING confirmation";
 pub(super) const FIND: &str = "SELECT p.turn_id, p.confirmation, p.proposed_at, p.confirmed_by, p.marker
      FROM outbox o JOIN proposal p ON p.turn_id = o.turn_id AND p.part = o.part
      WHERE o.sent_id = ?1";
@@ -173,11 +174,35 @@ impl Store {
 }
 
 /// Stores a proposal that waits for its confirmation.
-pub(super) fn propose(conn: &Connection, turn: TurnId, proposal: &Proposal, now_ms: i64) -> Result<(), Fault> {
-    conn.prepare_cached(FORGET)?.run([expired(now_ms)])?;
+pub(super) fn propose(
+    conn: &Connection,
+    pen: EventWriter,
+    (turn, proposal): (TurnId, &Proposal),
+    now_ms: i64,
+) -> Result<(), Fault> {
+    forget(conn, pen, now_ms)?;
     let Proposal { part, marker, confirmation } = proposal;
     let values = params![turn.0, part, codec::to_json(marker), codec::to_json(&**confirmation), now_ms];
     conn.prepare_cached(PROPOSE)?.run(values)?;
+    Ok(())
+}
+
+/// Forgets the proposals on which nobody has given a verdict in time. Questions among them get a ledger event.
+fn forget(conn: &Connection, pen: EventWriter, now_ms: i64) -> Result<(), Fault> {
+    let mut statement = conn.prepare_cached(FORGET)?;
+    let mut rows = statement.query([expired(now_ms)])?;
+    let mut dropped = Vec::new();
+    while let Some(row) = rows.next()? {
+        // Whose a damaged one was is not known.
+        if let Ok(confirmation) = codec::from_json::<Inbound>(row.get_ref(0)?, "a proposal")
+            && confirmation.event_id.starts_with(YES)
+        {
+            dropped.push(confirmation);
+        }
+    }
+    for Inbound { user: actor, reply_to: ReplyTo { channel: channel_id, .. }, .. } in dropped {
+        pen.write(conn, None, Event::EscalateDropped { actor, channel_id })?;
+    }
     Ok(())
 }
 

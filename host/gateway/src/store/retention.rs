@@ -11,7 +11,7 @@
 //! attempt erases the rest.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     ops::RangeInclusive,
     sync::Arc,
     time::Duration,
@@ -30,7 +30,7 @@ use super::{
     moment::{self, Began},
     receipt::{self, Digest},
     reset, sessions,
-    sql::{Connection, Invalidation, params},
+    sql::{Connection, Invalidation, Rows, params},
     windows::Windows,
 };
 use crate::ids::SessionId;
@@ -52,11 +52,33 @@ const IDLE: &str = concat!(
      ORDER BY s.active_at, s.id"
 );
 const SESSIONS: &str = "SELECT id FROM session ORDER BY id";
-/// Those that refer to a text of what was said: see [`said`](receipt::Receipt::said). The reduced forms of messages end
-/// their lists.
-pub(super) const BODIES: &str = "SELECT body FROM receipt WHERE session_id = ?1 AND turn_id BETWEEN ?2 AND ?3
-     AND (body LIKE '%\"]%' OR body LIKE '%\"text\":\"%' OR body LIKE '%\"marker\":\"%' OR body LIKE '%\"marker\":[%'
-          OR body LIKE '%\"recall\":\"%' OR body LIKE '%\"background\":\"%')";
+/// Whether a receipt refers to a text of what was said: see `Receipt::said`. The reduced forms of messages end their
+/// lists.
+macro_rules! refers_to_said {
+    () => {
+        "(body LIKE '%\"]%' OR body LIKE '%\"text\":\"%' OR body LIKE '%\"marker\":\"%' OR body LIKE '%\"marker\":[%'
+          OR body LIKE '%\"recall\":\"%' OR body LIKE '%\"background\":\"%')"
+    };
+}
+pub(super) const BODIES: &str =
+    concat!("SELECT body FROM receipt WHERE session_id = ?1 AND turn_id BETWEEN ?2 AND ?3 AND ", refers_to_said!());
+const NEWEST: &str = "SELECT coalesce(max(id), 0) FROM inbox";
+const OPEN: &str = "SELECT id FROM inbox WHERE message IS NOT NULL";
+macro_rules! bodies_since {
+    ($open:literal) => {
+        concat!(
+            "SELECT r.body FROM turn t JOIN receipt r ON r.session_id = t.session_id AND r.turn_id = t.id
+             WHERE (t.id > ?1 OR t.id ",
+            $open,
+            refers_to_said!()
+        )
+    };
+}
+/// Those of the turns after one, and of some before it, as JSON.
+pub(super) const BODIES_SINCE: &str = bodies_since!("IN (SELECT value FROM json_each(?2))) AND ");
+const BODIES_SINCE_IN_POSTGRES: &str = bodies_since!(
+    "= ANY (ARRAY(SELECT CAST(json_array_elements_text(CAST(CAST(?2 AS TEXT) AS JSON)) AS BIGINT)))) AND "
+);
 /// Whether a question to contacts is of a conversation. Those of pmk and of older versions have no turn of ours: their
 /// thread tells, also where nobody has written since the conversation was imported.
 macro_rules! asked_in {
@@ -94,7 +116,8 @@ pub(super) const FORGET_PROPOSALS: &str =
     "DELETE FROM proposal WHERE turn_id IN (SELECT id FROM inbox WHERE session_id = ?1)";
 pub(super) const FORGET_IMAGES: &str =
     "DELETE FROM image WHERE inbox_id IN (SELECT id FROM inbox WHERE session_id = ?1)";
-pub(super) const FORGET_SIZES: &str = "UPDATE session SET sizes = NULL, revision = revision + 1 WHERE id = ?1";
+pub(super) const FORGET_COUNTS: &str =
+    "UPDATE session SET sizes = NULL, turns = 0, revision = revision + 1 WHERE id = ?1";
 pub(super) const LAST_MESSAGES: &str = "SELECT id FROM message WHERE session_id = ?1 ORDER BY id DESC LIMIT ?2";
 pub(super) const LEAVE_CASE: &str = "DELETE FROM case_message WHERE message_id = ?1";
 pub(super) const KEEP_NOTE: &str = "UPDATE case_note SET message_id = NULL WHERE message_id = ?1";
@@ -188,20 +211,50 @@ impl Store {
     /// # Errors
     /// The rest is erased with the next attempt at these conversations.
     pub async fn erase_receipts(&self, erased: &[ErasedConversation]) -> Result<(), StoreError> {
-        let receipts: Vec<(SessionId, i64)> =
-            erased.iter().filter_map(|erased| Some((erased.session, erased.last?))).collect();
-        if receipts.is_empty() {
+        if erased.iter().all(|erased| erased.last.is_none()) {
             return Ok(());
         }
-        let texts = self.own_texts(&receipts).await?;
+        let own = self.own_texts(erased).await?;
+        self.erase_own(own).await
+    }
+
+    /// The texts with which receipts of these conversations refer to what was said in them, and with which no other receipt
+    /// refers to anything. Reads one conversation at a time, so that other reads come in between.
+    pub(super) async fn own_texts(&self, of: &[ErasedConversation]) -> Result<OwnTexts, StoreError> {
+        let erased: BTreeMap<i64, i64> =
+            of.iter().filter_map(|erased| Some((erased.session.0, erased.last?))).collect();
+        // Before any receipt is read: what is missed after that is of one of these turns, or of a later one.
+        let (newest, open) = self.read(open_turns).await?;
+        let mut own = OwnTexts { texts: BTreeSet::new(), erased, newest, open };
+        for (&session, &last) in &own.erased {
+            own.texts.extend(self.read(move |conn| said_in(conn, session, 0..=last)).await?);
+        }
+        for session in self.read(all_sessions).await? {
+            let first = own.first_kept(session);
+            for text in self.read(move |conn| said_in(conn, session, first..=i64::MAX)).await? {
+                own.texts.remove(&text);
+            }
+        }
+        Ok(own)
+    }
+
+    /// Erases these texts, but those to which a receipt refers that was stored meanwhile, and then the receipts.
+    pub(super) async fn erase_own(&self, own: OwnTexts) -> Result<(), StoreError> {
+        let own = Arc::new(own);
+        let texts: Vec<Digest> = own.texts.iter().cloned().collect();
         for piece in texts.chunks(PIECE) {
-            let piece = piece.to_vec();
-            self.write(move |conn| receipt::erase_texts(conn, &piece)).await?;
+            let (piece, own) = (piece.to_vec(), Arc::clone(&own));
+            let erase = move |conn: &Connection| {
+                let since = own.said_since(conn)?;
+                let own: Vec<Digest> = piece.iter().filter(|text| !since.contains(*text)).cloned().collect();
+                receipt::erase_texts(conn, &own)
+            };
+            self.write(erase).await?;
             let_others_write().await;
         }
-        for (session, last) in receipts {
+        for (&session, &last) in &own.erased {
             let erase = move |conn: &Connection| {
-                let values = params![session.0, last, PIECE as i64];
+                let values = params![session, last, PIECE as i64];
                 Ok(conn.prepare_cached(FORGET_RECEIPTS)?.execute(values)?)
             };
             while self.write(erase).await? == PIECE {
@@ -209,25 +262,6 @@ impl Store {
             }
         }
         Ok(())
-    }
-
-    /// The texts with which receipts of these conversations, up to a turn, refer to what was said in them, and with which
-    /// no other receipt refers to anything. Reads one conversation at a time, so that other reads come in between.
-    async fn own_texts(&self, of: &[(SessionId, i64)]) -> Result<Vec<Digest>, StoreError> {
-        let erased: HashMap<i64, i64> = of.iter().map(|(session, last)| (session.0, *last)).collect();
-        // Erased in one order: the order of what is written must not differ between runs.
-        let mut own = BTreeSet::new();
-        for (&session, &last) in &erased {
-            own.extend(self.read(move |conn| said_in(conn, session, 0..=last)).await?);
-        }
-        for session in self.read(all_sessions).await? {
-            // What was said there since stays.
-            let first = erased.get(&session).map_or(0, |last| last + 1);
-            for text in self.read(move |conn| said_in(conn, session, first..=i64::MAX)).await? {
-                own.remove(&text);
-            }
-        }
-        Ok(own.into_iter().collect())
     }
 
     /// Erases a conversation that is leased, up to its receipts.
@@ -254,6 +288,31 @@ impl Store {
                 }
             }
         }
+    }
+}
+
+/// The texts that only receipts refer to which are erased: as of one moment, because others go on.
+pub(super) struct OwnTexts {
+    /// Erased in one order: the order of what is written must not differ between runs.
+    pub(super) texts: BTreeSet<Digest>,
+    /// The conversations, each with the turn of the last receipt that is erased.
+    erased: BTreeMap<i64, i64>,
+    /// The newest question by then. The ids of later ones are higher, whichever host takes them in.
+    newest: i64,
+    /// Those that were not done with by then, as JSON.
+    open: String,
+}
+
+impl OwnTexts {
+    /// From which turn on the receipts of a conversation stay: also where it is erased, what was said there since stays.
+    fn first_kept(&self, session: i64) -> i64 {
+        self.erased.get(&session).map_or(0, |last| last + 1)
+    }
+
+    /// The texts to which receipts refer that could be stored after all others were read.
+    fn said_since(&self, conn: &Connection) -> Result<HashSet<Digest>, Fault> {
+        let bodies = conn.either(BODIES_SINCE, BODIES_SINCE_IN_POSTGRES);
+        said(conn.prepare_cached(bodies)?.query(params![self.newest, &*self.open])?)
     }
 }
 
@@ -287,10 +346,20 @@ pub(super) fn all_sessions(conn: &Connection) -> Result<Vec<i64>, Fault> {
     Ok(conn.prepare_cached(SESSIONS)?.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
 }
 
+/// The newest question, and those that are not done with, as JSON.
+fn open_turns(conn: &Connection) -> Result<(i64, String), Fault> {
+    let newest = conn.prepare_cached(NEWEST)?.query_row([], |row| row.get(0))?;
+    let open: Vec<i64> = conn.prepare_cached(OPEN)?.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    Ok((newest, codec::to_json(&open)))
+}
+
 /// The texts with which receipts of these turns of a conversation refer to what was said in it.
 fn said_in(conn: &Connection, session: i64, turns: RangeInclusive<i64>) -> Result<HashSet<Digest>, Fault> {
-    let mut statement = conn.prepare_cached(BODIES)?;
-    let mut rows = statement.query(params![session, turns.start(), turns.end()])?;
+    said(conn.prepare_cached(BODIES)?.query(params![session, turns.start(), turns.end()])?)
+}
+
+/// The texts with which these receipts refer to what was said.
+fn said(mut rows: Rows<'_>) -> Result<HashSet<Digest>, Fault> {
     let mut texts = HashSet::new();
     while let Some(row) = rows.next()? {
         if let Some(receipt) = receipt::read(row.get_ref(0)?)? {
@@ -334,7 +403,7 @@ fn erase_window(conn: &Connection, session: SessionId, key: &SessionKey) -> Resu
     for forget in [
         reset::EMPTY_LIVE,
         reset::FORGET_DROPPED,
-        FORGET_SIZES,
+        FORGET_COUNTS,
         FORGET_EDITED,
         FORGET_READINGS,
         FORGET_PARTS,

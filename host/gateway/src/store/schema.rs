@@ -26,6 +26,7 @@ const SCHEMAS: &[Schema] = &[
     (32, include_str!("migrations/postgres/0032_apps.sql")),
     (33, include_str!("migrations/postgres/0033_groups.sql")),
     (34, include_str!("migrations/postgres/0034_skipped.sql")),
+    (35, include_str!("migrations/postgres/0035_streamed.sql")),
 ];
 
 /// Programs that know this version or a later one can work on the latest schema beside current ones: later versions

@@ -5,8 +5,9 @@ use super::{
     sql::{OptionalExtension, params},
 };
 
+/// A refusal is 0.
 pub(super) const LEARN: &str = "INSERT INTO model_tools (provider, model, takes) VALUES (?1, ?2, ?3)
-     ON CONFLICT (provider, model) DO UPDATE SET takes = excluded.takes";
+     ON CONFLICT (provider, model) DO UPDATE SET takes = excluded.takes WHERE model_tools.takes > excluded.takes";
 const RECALL: &str = "SELECT takes FROM model_tools WHERE provider = ?1 AND model = ?2";
 
 impl Store {
@@ -23,7 +24,7 @@ impl Store {
         .await
     }
 
-    /// Stores whether it does.
+    /// Stores whether it does. An answer does not override a refusal, not even one that another host got.
     ///
     /// # Errors
     /// It was not stored.

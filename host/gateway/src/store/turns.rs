@@ -17,6 +17,7 @@ use crate::{
 
 pub(super) const SET_VERBOSITY: &str = "UPDATE session SET \"verbose\" = ?2 WHERE id = ?1";
 pub(super) const PLACE: &str = "UPDATE turn SET placeholder = ?2 WHERE id = ?1 AND delivered_at IS NULL";
+pub(super) const STREAMED: &str = "UPDATE turn SET streamed_ts = ?2 WHERE id = ?1 AND delivered_at IS NULL";
 pub(super) const PLACED: &str =
     "SELECT t.placeholder, t.answered_at IS NOT NULL OR t.delivered_at IS NOT NULL OR i.parked_at IS NOT NULL
      FROM turn t JOIN inbox i ON i.id = t.id WHERE t.id = ?1";
@@ -55,10 +56,27 @@ impl Store {
         turn: TurnId,
         placeholder: &str,
     ) -> impl Future<Output = Result<(), StoreError>> + Send + use<> {
-        let placeholder = placeholder.to_owned();
+        self.shown(turn, PLACE, placeholder)
+    }
+
+    /// Stores the message as which the answer grows, in the same way: who reacts to it means its question.
+    ///
+    /// # Errors
+    /// [`StoreError::WrongState`] when the turn is over.
+    pub fn streamed(&self, turn: TurnId, message: &str) -> impl Future<Output = Result<(), StoreError>> + Send + use<> {
+        self.shown(turn, STREAMED, message)
+    }
+
+    fn shown(
+        &self,
+        turn: TurnId,
+        sql: &'static str,
+        message: &str,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send + use<> {
+        let message = message.to_owned();
         let work = move |conn: &Connection| {
             conn.moved(|| Invalidation::Shown(turn.0));
-            Ok(conn.prepare_cached(PLACE)?.run_counting(params![turn.0, placeholder])?)
+            Ok(conn.prepare_cached(sql)?.run_counting(params![turn.0, message])?)
         };
         let changed = self.shared.writer.write(Prefetch::Narrow, work);
         async move { not_over(turn, &changed.await?) }

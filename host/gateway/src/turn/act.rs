@@ -10,7 +10,7 @@ use futures_util::{StreamExt, stream};
 use pmk_core::{Block, CapVerdict, Message, Origin, Role, cap, message::plain_text};
 use pmk_models::{Answer, Stop};
 
-use super::{TurnError, records::note_capped, track, work::Work};
+use super::{TurnError, attach, records::note_capped, track, work::Work};
 use crate::{
     directive::{
         self, Directive, DirectiveError, Kind,
@@ -87,7 +87,7 @@ pub(super) async fn act(services: &Services, work: &mut Work<'_>, answer: Answer
 async fn tool_calls(services: &Services, work: &mut Work<'_>, answer: Answer) -> Result<Acted, TurnError> {
     if work.tally.rounds > MAX_TOOL_ROUNDS || work.tally.idle_rounds >= MAX_IDLE_ROUNDS {
         tracing::warn!(session = %work.turn.inbound.key, rounds = work.tally.rounds, "the model keeps calling tools");
-        return Ok(done(&services.messages, work, &text(&answer)));
+        return Ok(done(services, work, &text(&answer)));
     }
     let may_call = work.tally.rounds < MAX_TOOL_ROUNDS;
     let calls = answer.blocks.iter().filter_map(call).collect();
@@ -229,12 +229,12 @@ async fn fenced(services: &Services, work: &mut Work<'_>, answer: Answer) -> Res
                 let told = mra::refused(&services.messages, "?", "?", &services.messages.flawed(&[*flaw]));
                 tell(services, work, text, vec![(told, None)]).await
             }
-            _ => Ok(done(&services.messages, work, shown)),
+            _ => Ok(done(services, work, shown)),
         };
     };
     work.tally.wanted += 1;
     if echoes(work, vec![Some(wanted.clone())]).await == [true] {
-        return Ok(done(&services.messages, work, &text));
+        return Ok(done(services, work, &text));
     }
     match wanted.clone() {
         Directive::Escalate { repo, question, reason } => {
@@ -247,15 +247,15 @@ async fn fenced(services: &Services, work: &mut Work<'_>, answer: Answer) -> Res
                 EscalationOutcome::Nobody => services.messages.nobody_to_ask(),
                 // The text put before the answer says so.
                 EscalationOutcome::Bounded => String::new(),
-                EscalationOutcome::Answered => return Ok(done(&services.messages, work, shown)),
+                EscalationOutcome::Answered => return Ok(done(services, work, shown)),
                 EscalationOutcome::Refused if work.tally.rounds < most_rounds(&services.preambles) => {
                     return tell(services, work, text, vec![(told.text, None)]).await;
                 }
-                EscalationOutcome::Refused => return Ok(done(&services.messages, work, &text)),
+                EscalationOutcome::Refused => return Ok(done(services, work, &text)),
             };
             let words = [parsed.remaining.as_str(), said.as_str()];
             let words: Vec<&str> = words.into_iter().filter(|words| !words.is_empty()).collect();
-            Ok(done(&services.messages, work, &words.join("\n\n")))
+            Ok(done(services, work, &words.join("\n\n")))
         }
         Directive::MraAsk { repo, question } => ask_mra(services, work, (repo, question), text, &parsed.flaws).await,
     }
@@ -277,7 +277,7 @@ async fn ask_mra(
 ) -> Result<Acted, TurnError> {
     let most = most_rounds(&services.preambles);
     if work.tally.rounds > most {
-        return Ok(done(&services.messages, work, &text));
+        return Ok(done(services, work, &text));
     }
     let mut told = Vec::new();
     if !flaws.is_empty() {
@@ -358,13 +358,14 @@ async fn keep(
     Ok(())
 }
 
-/// Returns the final text of a turn. If the model says nothing, a text is substituted: the contact's own words
-/// where those are to be passed on.
-fn done(messages: &Messages, work: &mut Work<'_>, words: &str) -> Acted {
+/// Returns the final text of a turn. If the model says nothing, a text is substituted: the contact's own words, and what
+/// came with them, where those are to be passed on.
+fn done(services: &Services, work: &mut Work<'_>, words: &str) -> Acted {
+    let messages = &*services.messages;
     let text = match words.trim() {
         "" if !work.tally.bounded.is_empty() => std::mem::take(&mut work.tally.bounded).trim().to_owned(),
         "" if let Some(said) = said_of_escalation(messages, work) => said,
-        "" if work.turn.absorbs().is_some() => work.turn.inbound.text.trim().to_owned(),
+        "" if work.turn.absorbs().is_some() => attach::told(&services.config, &work.turn.inbound, &work.attached).text,
         "" if !work.tally.notes.is_empty() => messages.case_noted_alone(),
         "" if work.tally.is_used_up => messages.out_of_words(),
         "" => messages.silent(),

@@ -209,6 +209,7 @@ async fn deliver_part(
         speech,
         buttons: &buttons,
         kind,
+        is_stopped: answered.report.command() == Some("stop"),
         parked_at_ms: None,
     };
     match purpose {

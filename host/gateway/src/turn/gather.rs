@@ -24,6 +24,8 @@ use crate::{
     case,
     dispatch::AnswerSoFar,
     exchange::{self, Draft, Exchange, Ports, window::Window},
+    front::OnStreamed,
+    ids::TurnId,
     ledger::{TaggedEvent, Tags},
     services::Services,
     store::{self, Digest, FoundAtom, OpenTurn},
@@ -55,7 +57,9 @@ pub(super) async fn gather<'a>(
         offer: services.offer(&people, &turn.inbound.user),
         // A contact's answer goes to another person, so it is not streamed; nor is an answer that is made again, since
         // it replaces what was shown of the first.
-        listener: may_be_heard(turn).then(|| services.front.listener(&turn.inbound)).flatten(),
+        listener: may_be_heard(turn)
+            .then(|| services.front.listener(&turn.inbound, streamed(services, turn.turn)))
+            .flatten(),
         turn: turn.turn,
         said,
     };
@@ -141,6 +145,13 @@ pub(super) async fn gather<'a>(
 /// Returns whether the answer may be streamed.
 fn may_be_heard(turn: &OpenTurn) -> bool {
     turn.absorbs().is_none() && !turn.begun_with.stream
+}
+
+/// Returns what stores as which message the answer grows. Nobody waits for that: if it fails, only a reaction to that
+/// message is not understood by other hosts.
+fn streamed(services: &Services, turn: TurnId) -> OnStreamed {
+    let store = services.store.clone();
+    Box::new(move |message: &str| drop(store.streamed(turn, message)))
 }
 
 /// Returns the audience of the answer's reader: of the asker, if this is a contact's answer to

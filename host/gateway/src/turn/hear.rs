@@ -97,7 +97,8 @@ pub(super) async fn hear(services: &Services, mut turn: OpenTurn, batch: &Batch)
     }
 }
 
-/// Returns the stored classification, or classifies the message now.
+/// Returns the stored classification, or classifies the message now. One about a question that has ended since says nothing
+/// about another.
 async fn read(
     services: &Services,
     turn: &OpenTurn,
@@ -105,7 +106,7 @@ async fn read(
     told: &Told,
     batch: &Batch,
 ) -> Result<Reading, TurnError> {
-    if let Some(reading) = &turn.reading {
+    if let Some(reading) = turn.reading.as_deref().filter(|reading| reading.is_about(marker)) {
         return Ok(Reading::clone(reading));
     }
     let journal = Journal::new(Tags::default());
@@ -153,6 +154,7 @@ async fn classify(services: &Services, journal: &Journal, turn: &OpenTurn, marke
         }
     };
     let mut reading = if is_contacts { Reading::of_contact(&said) } else { Reading::of_asker(&said) };
+    reading.about = marker.asked_by;
     if store::is_meant(&turn.inbound) {
         reading.word = Word::Answer;
     }

@@ -19,7 +19,7 @@ use crate::{
     directive::AvailableDirectives,
     dispatch::AnswerSoFar,
     exchange::{
-        AdminAlert, Ports, Sent, SummaryInput, ToolSupport,
+        AdminAlert, Ports, Sent, SummaryInput, Tally, ToolSupport,
         budget::DecidedPlan,
         window::{Fold, Window},
     },
@@ -183,7 +183,7 @@ impl Ports for LivePorts<'_> {
         self.services.model.ask(&request, &call.meter).await
     }
 
-    async fn answer(&self, request: &Request, _estimate: u64, spent: &mut Usage) -> Result<Answer, ModelError> {
+    async fn answer(&self, request: &Request, _estimate: u64, tally: &mut Tally) -> Result<Answer, ModelError> {
         // If the model may still look something up, its first text may not be the answer.
         let is_final = request.tools.is_empty() && !self.offer.is_any();
         let mut listener = self.listener.as_deref().filter(|_| is_final);
@@ -195,7 +195,10 @@ impl Ports for LivePorts<'_> {
         }
         let ear = Ear { said: &self.said, listener };
         let (request, _room) = self.with_images(request).await;
-        let call = Call { ports: self, meter: Meter::default(), spent };
+        let named = request.messages.iter().flat_map(|message| message.images());
+        let left_out = named.filter(|image| !request.images.contains(&image.sha256));
+        tally.of_images_left_out = left_out.map(|image| image.tokens()).sum();
+        let call = Call { ports: self, meter: Meter::default(), spent: &mut tally.usage };
         self.services.model.ask_aloud(&request, &ear, &call.meter).await
     }
 
@@ -271,7 +274,8 @@ impl ToolSupport for LivePorts<'_> {
 
 /// Notes what the provider counted for one call, whatever became of it.
 pub(super) fn note_usage(model: &dyn Model, journal: &Journal, actor: &str, usage: Usage) {
-    if usage.prompt_tokens() == 0 {
+    // A server may count answers, and no prompts.
+    if usage == Usage::default() {
         return;
     }
     journal.note(Event::TokenUsage {

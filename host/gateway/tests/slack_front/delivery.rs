@@ -1,6 +1,6 @@
 //! Parts of replies that Slack does not take as they are, that may have been posted, or that are a file.
 
-use pmk_host::front::Lookup;
+use pmk_host::front::{Lookup, slack::Sharers};
 
 use super::*;
 
@@ -260,7 +260,7 @@ async fn a_stream_that_was_refused_was_looked_for() {
     let asked = question(&place);
     rig.slack.fault("chat.startStream", Fault::Error("unknown_method"));
     assert!(rig.front.show(&asked, "Thinking…").await);
-    let listener = rig.front.listener(&asked).expect("it is streamed");
+    let listener = rig.front.listener(&asked, Box::new(|_: &str| {})).expect("it is streamed");
     listener.hear("The first paragraph.\n\nThe second one.");
     until("a refusal", || rig.slack.call_count("chat.startStream") == 1).await;
     drop(listener);
@@ -269,6 +269,27 @@ async fn a_stream_that_was_refused_was_looked_for() {
     rig.front.clear("Ev1").await.expect("nothing is left");
     rig.front.over("Ev1").await;
     assert_eq!(rig.slack.call_count("conversations.replies"), 0, "nothing was begun");
-    assert!(rig.front.listener(&asked).is_none(), "a Slack without streams is not asked again");
+    assert!(rig.front.listener(&asked, Box::new(|_: &str| {})).is_none(), "a Slack without streams is not asked again");
+    rig.finish().await;
+}
+
+/// Regression: each of several hosts let as many answers grow as all of them together can close in a minute.
+#[tokio::test]
+async fn hosts_let_more_answers_grow_than_they_could_close() {
+    let three = |config: SlackConfig| SlackConfig { sharers: Sharers::of(|| 3), ..config };
+    let rig = Rig::changed(SlackRules::quick().unlimited(), three).await;
+    let mut growing = vec![];
+    for number in 0..6 {
+        let place = place("D1", Some(&format!("170000000{number}.000100")));
+        let asked = Inbound { event_id: format!("Ev{number}"), ..question(&place) };
+        assert!(rig.front.show(&asked, "Thinking…").await);
+        let listener = rig.front.listener(&asked, Box::new(|_: &str| {})).expect("it is streamed");
+        listener.hear("The first paragraph.\n\nThe second one.");
+        growing.push(listener);
+    }
+    until("streams", || rig.slack.call_count("chat.startStream") == 5).await;
+    // By then the first piece of the last one is due.
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    assert_eq!(rig.slack.call_count("chat.startStream"), 5);
     rig.finish().await;
 }

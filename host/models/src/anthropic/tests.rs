@@ -458,6 +458,29 @@ async fn every_question_was_refused_where_the_window_was_smaller_than_the_room_f
     assert_eq!((error.class.name(), server.requests().len()), ("context_overflow", 6));
 }
 
+/// What was asked for beside a long prompt, to think, was too much for a window that is smaller than stated.
+#[tokio::test]
+async fn a_prompt_without_room_to_think_beside_it_was_taken_for_too_long() {
+    let server = stand_in::Anthropic::start().await;
+    server.set_window(140_000);
+    server.counts_the_answer();
+    let mut config = config(&server);
+    config.model = "claude-sonnet-5-5".into();
+    let client = Anthropic::new(config).expect("a client");
+    let asked = |words: usize| Request { max_answer_tokens: 8_192, ..question(&"budget ".repeat(words)) };
+    for _ in 0..2 {
+        client.ask(&asked(68_000), &Meter::default()).await.expect("an answer");
+    }
+    let requests = server.requests();
+    let rest = 140_000 - requests[0].prompt_tokens;
+    let rooms: Vec<_> = requests.iter().filter_map(|asked| asked.body["max_tokens"].as_u64()).collect();
+    assert_eq!(rooms, [32_768, rest, 32_768, rest]);
+    assert_eq!(requests[0].body["messages"], requests[1].body["messages"]);
+    assert_eq!(client.most_given(), None, "another prompt leaves another rest");
+    let error = client.ask(&asked(77_000), &Meter::default()).await.expect_err("too long beside an answer");
+    assert_eq!((error.class.name(), server.requests().len()), ("context_overflow", 5));
+}
+
 #[tokio::test]
 async fn nobody_listening_is_a_failed_connection() {
     let server = stand_in::Anthropic::start().await;

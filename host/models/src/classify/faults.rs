@@ -12,6 +12,11 @@ impl Report<'_> {
         (self.may_name_a_fault() && words::NO_TOOLS.is_match(&self.words)).then_some(ErrorClass::NoTools)
     }
 
+    /// Whatever the status, it is neither the load nor the model's name.
+    pub(super) fn without_images(&self) -> Option<ErrorClass> {
+        (self.may_name_a_fault() && words::NO_IMAGES.is_match(&self.words)).then_some(ErrorClass::Other)
+    }
+
     /// Only from a server that is up: one that is down may say anything.
     pub(super) fn unknown_model(&self) -> Option<ErrorClass> {
         let is_up = self.failed.status.is_none_or(|status| status < 500);
@@ -25,9 +30,10 @@ impl Report<'_> {
         self.origin != Origin::Prose && !matches!(self.status, Some(401..=403 | 429))
     }
 
-    /// The model does not exist, or there is nothing at that address.
+    /// The model does not exist, or there is nothing at that address: unless it is images that nothing is there for.
     pub(super) fn not_found(&self) -> Option<ErrorClass> {
-        (self.status == Some(404)).then_some(ErrorClass::UnknownModel)
+        let is_of_images = self.may_name_a_fault() && words::IMAGES.is_match(&self.words);
+        (self.status == Some(404) && !is_of_images).then_some(ErrorClass::UnknownModel)
     }
 
     /// The request itself was refused, and no code or text says why.

@@ -133,6 +133,21 @@ pub(super) static NO_TOOLS: LazyLock<RegexSet> = LazyLock::new(|| {
     ])
 });
 
+/// The same servers, about images.
+pub(super) static NO_IMAGES: LazyLock<RegexSet> = LazyLock::new(|| {
+    set(&[
+        r"\b(?:do|does) not (?:currently )?support (?:the use of )?(?:images?|image[ _-](?:inputs?|urls?)|pictures?|vision|multi-?modal)\b",
+        r"\b(?:images?|image[ _-](?:inputs?|urls?)|pictures?|vision|multi-?modal inputs?) (?:is|are) not (?:supported|enabled|allowed|implemented)\b",
+        r"\bno endpoints found that support image input\b",
+        r"\bmissing data required for image input\b",
+        r"不(?:支持|支援)(?:输入|輸入)?(?:图片|圖片|图像|圖像|影像|视觉|視覺|多模态|多模態)",
+    ])
+});
+
+/// Words for images.
+pub(super) static IMAGES: LazyLock<RegexSet> =
+    LazyLock::new(|| set(&[r"\b(?:images?|pictures?|vision|multi-?modal)\b", r"图片|圖片|图像|圖像|影像"]));
+
 pub(super) static UNKNOWN_MODEL: LazyLock<RegexSet> = LazyLock::new(|| {
     set(&[
         r"\bmodels?[ :/]+['\x22]?[\w./:@-]+['\x22]? (?:is |was |does |do |could )?not (?:be )?(?:found|exist)\b",

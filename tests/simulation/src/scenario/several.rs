@@ -5,7 +5,7 @@ use fastrand::Rng;
 
 use super::{
     Event, Harm, Overflow, Point, Said, Scenario, Setting, Trouble, What, aging, calm_after, deeds, erasing, numbered,
-    probes,
+    probes, retrying,
 };
 use crate::{
     random::{dice, one_of},
@@ -94,6 +94,7 @@ impl Scenario {
         let deeds = deeds::of(seed, &events, calm_at).into_iter().filter(|(_, what)| !matches!(what, What::Swap(_)));
         events.extend(deeds);
         events.extend(erasing::of_several(seed, &events, calm_at));
+        events.extend(retrying::of(seed, hosts, &events, calm_at));
         let aging = aging::of_several(seed, &events, hosts, calm_at + PROBED_AFTER);
         if aging.as_ref().is_some_and(|aging| aging.needs_contacts) {
             (setting.contacts, setting.tools) = (true, true);

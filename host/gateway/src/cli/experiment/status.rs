@@ -18,6 +18,7 @@ use super::suspensions::Suspensions;
 use crate::{
     config::ExperimentConfig,
     control::look,
+    evaluation::compare::report::{significant, significant_both},
     guard_rail,
     policies::experiment::figures::{
         self, ArmFigures, Compared, Difference, Figures, Finding, LEAST_CONVERSATIONS, PoliciesChanged, Role,
@@ -267,7 +268,7 @@ fn row(arm: &ArmFigures, page: &Page) -> Vec<String> {
     let name = page.filled(role, &[&arm.arm]);
     let per_turn = |sum: u64| match arm.turns {
         0 => "-".into(),
-        turns => number(sum as f64 / turns as f64),
+        turns => significant(sum as f64 / turns as f64),
     };
     let seconds = arm.latency_ms.map_or_else(|| "-".into(), |ms| format!("{:.1}", ms as f64 / 1_000.0));
     let weight = arm.weight.map_or_else(|| "-".into(), |weight| weight.to_string());
@@ -290,7 +291,7 @@ fn row(arm: &ArmFigures, page: &Page) -> Vec<String> {
 /// Describes one figure, and the interval of the difference.
 fn statement(difference: &Difference, page: &Page) -> String {
     let Difference { control, arm, interval, finding, .. } = difference;
-    let [control, arm] = [*control, *arm].map(number);
+    let [control, arm] = significant_both([*control, *arm]);
     let bounds = interval.map_or_else(String::new, |[low, high]| format!(" [{}, {}]", signed(low), signed(high)));
     page.translated(&match finding {
         Finding::More => format!("more: {arm} against {control}{bounds}"),
@@ -300,18 +301,9 @@ fn statement(difference: &Difference, page: &Page) -> String {
     })
 }
 
-/// Formats a number with its significant digits.
-fn number(value: f64) -> String {
-    match value.abs() {
-        0.0 => "0".into(),
-        large if large >= 10.0 => format!("{value:.0}"),
-        _ => format!("{value:.3}"),
-    }
-}
-
 fn signed(value: f64) -> String {
     let sign = if value > 0.0 { "+" } else { "" };
-    format!("{sign}{}", number(value))
+    format!("{sign}{}", significant(value))
 }
 
 #[cfg(test)]
@@ -384,6 +376,24 @@ mod tests {
         let shown = page(&figures, State::Off, Language::TraditionalChinese);
         let told = "  只比較停用之前回答的輪次\n  這一組是後來加入的，或權重改過，只比較照最新權重分到的對話：b 有 13 個，a 有 13 個\n";
         assert!(shown.contains(told), "{shown}");
+    }
+
+    /// Once, a difference was claimed between figures of 0.000, with an interval that seemed to hold zero.
+    #[test]
+    fn a_small_difference_has_its_size() {
+        let difference = Difference {
+            figure: "failures a turn",
+            control: 0.0002,
+            arm: 0.0021,
+            interval: Some([0.0004, 0.0034]),
+            finding: Finding::More,
+        };
+        let said = statement(&difference, &Page::new(Language::English));
+        assert_eq!(said, "more: 0.0021 against 0.00020 [+0.00040, +0.0034]");
+        // With two digits of each, both were 0.51.
+        let difference = Difference { control: 0.506, arm: 0.514, interval: Some([0.001, 0.015]), ..difference };
+        let said = statement(&difference, &Page::new(Language::English));
+        assert_eq!(said, "more: 0.5140 against 0.5060 [+0.0010, +0.015]");
     }
 
     /// Until somebody began a conversation, the claim of before was still made.

@@ -4,20 +4,21 @@ use std::{io, thread};
 
 use dialoguer::console::Term;
 use pmk_system::error::Failure;
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use tokio::signal::unix::{SignalKind, signal};
+
+use super::super::tty;
 
 /// The exit code by which shells report a program ended by SIGINT.
 const INTERRUPTED: i32 = 130;
 
 /// The settings that the terminal had.
 #[derive(Clone)]
-pub(super) struct Found(Option<Termios>);
+pub(super) struct Found(tty::Found);
 
 impl Found {
     /// Records the settings, and from now on restores them on SIGINT.
     pub fn watched() -> Result<Found, Failure> {
-        let found = Found(tcgetattr(io::stdin()).ok());
+        let found = Found(tty::Found::now());
         let not_watched = |error: io::Error| Failure::new(format!("cannot start: {error}"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(not_watched)?;
         // Registered before the first question, rather than when the thread runs.
@@ -33,9 +34,7 @@ impl Found {
 
     /// Restores the terminal and ends the program.
     pub fn leave(&self) -> ! {
-        if let Some(settings) = &self.0 {
-            let _ = tcsetattr(io::stdin(), OptionalActions::Now, settings);
-        }
+        self.0.restore();
         let term = Term::stderr();
         let _ = term.show_cursor();
         // The cursor is in the line of a question.

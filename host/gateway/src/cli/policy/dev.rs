@@ -40,7 +40,7 @@ use crate::{
     store::Store,
 };
 
-/// The most questions about other conversations that are told individually.
+/// The most problems of a kind that are told individually.
 const MAX_TOLD: usize = 20;
 
 #[derive(Debug, Args)]
@@ -160,10 +160,9 @@ impl Dev {
         }
         if let Some(questions) = &questions {
             let astray = sessions::astray(&sessions, questions);
-            astray.iter().take(MAX_TOLD).for_each(|problem| context.warn(problem));
-            if let Some(more) = astray.len().checked_sub(MAX_TOLD).filter(|&more| more > 0) {
-                context.warn(&format!("{more} more of this kind; `--most` says how many conversations are replayed"));
-            }
+            warn(context, &astray, |more| {
+                format!("{more} more of this kind; `--most` says how many conversations are replayed")
+            });
         }
         let loader = Loader::open(&context.home, Named { set: self.set.clone(), ..Named::default() })?;
         let component = builder.component().to_owned();
@@ -198,18 +197,18 @@ impl Dev {
             None if Store::may_be_at(&context.place()?) => recorded::of_home(context.place()?)?,
             None => vec![],
         };
-        if sources.is_empty() {
+        let (found, problems) = sessions::of(sources, self.most, setup, self.has_limit());
+        warn(context, &problems, |more| format!("{more} more of this kind"));
+        if found.is_empty() {
+            if let Some(folder) = &self.histories {
+                return Err(Failure::new(format!("no conversation of `{}` can be replayed", folder.display()))
+                    .hint("each file is a JSON list of messages, an object with `messages`, or one message per line"));
+            }
             let found = sessions::built_in(setup, self.has_limit());
             let all = format!("{} conversations that are built in", found.len());
             return Ok((found, all));
         }
-        let (found, problems) = sessions::of(sources, self.most, setup, self.has_limit());
-        problems.iter().for_each(|problem| context.warn(problem));
         let from = self.histories.as_ref().unwrap_or(&context.home);
-        if found.is_empty() {
-            return Err(Failure::new(format!("no conversation of `{}` can be replayed", from.display()))
-                .hint("each file is a JSON list of messages, an object with `messages`, or one message per line"));
-        }
         let all = match found.len() {
             1 => format!("1 conversation of `{}`", from.display()),
             count => format!("{count} conversations of `{}`", from.display()),
@@ -258,6 +257,14 @@ impl Dev {
             watch.other_than(&seen).await;
         }
         Ok(())
+    }
+}
+
+/// Warns of the first of these problems, and says how many more there are.
+fn warn(context: &Context, problems: &[String], more: impl FnOnce(usize) -> String) {
+    problems.iter().take(MAX_TOLD).for_each(|problem| context.warn(problem));
+    if let Some(count) = problems.len().checked_sub(MAX_TOLD).filter(|&count| count > 0) {
+        context.warn(&more(count));
     }
 }
 

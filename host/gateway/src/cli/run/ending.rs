@@ -5,6 +5,7 @@ use std::pin::pin;
 use pmk_system::error::Failure;
 use tokio_util::sync::CancellationToken;
 
+use super::super::tty::Found;
 use crate::{
     gateway::Gateway,
     ledger::{Event, Ledger},
@@ -46,13 +47,17 @@ pub(super) async fn while_present(
 }
 
 /// Handles SIGINT and SIGTERM: the first one lets running turns finish, the second one ends the process, since
-/// everything accepted is stored. `asked` is cancelled before anything stops.
-pub(super) fn stop_on_signals(stop: &CancellationToken, asked: &CancellationToken) -> Result<(), Failure> {
+/// everything accepted is stored. `asked` is cancelled before anything stops; `terminal` is the one of a chat.
+pub(super) fn stop_on_signals(
+    stop: &CancellationToken,
+    asked: &CancellationToken,
+    terminal: Option<&Found>,
+) -> Result<(), Failure> {
     use tokio::signal::unix::{SignalKind, signal};
     let cannot = |error| Failure::new(format!("cannot listen for signals: {error}"));
     let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;
-    let (stop, asked) = (stop.clone(), asked.clone());
+    let (stop, asked, terminal) = (stop.clone(), asked.clone(), terminal.cloned());
     tokio::spawn(async move {
         for again in [false, true] {
             tokio::select! {
@@ -60,6 +65,9 @@ pub(super) fn stop_on_signals(stop: &CancellationToken, asked: &CancellationToke
                 _ = interrupt.recv() => {}
             }
             if again {
+                if let Some(terminal) = &terminal {
+                    terminal.end_editing();
+                }
                 std::process::exit(130);
             }
             tracing::info!("stopping: running turns finish, no new ones start");

@@ -25,15 +25,12 @@ pub(super) fn recording(kept: Replayable) -> Recording {
         }
     }
     let without = given.iter().filter(|given| given.is_none()).count();
-    let repairs = &mut recording.repairs;
     if without == given.len() {
-        if without > 0 {
-            let told = "it has no receipts: it is replayed without its system prompt, in the window that is set here";
-            repairs.push(told.to_owned());
-        }
+        recording.lacks_receipts = without > 0;
         return recording;
     }
     if without > 0 {
+        let repairs = &mut recording.repairs;
         repairs.push(format!(
             "no receipt for {without} of {} turns: they go by that of the turn before, or by the first one",
             given.len()

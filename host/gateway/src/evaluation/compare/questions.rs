@@ -50,6 +50,8 @@ pub enum QuestionsError {
     Empty { path: String },
     #[error("the questions `{path}`: question {number} has no `{field}`")]
     Missing { path: String, number: usize, field: &'static str },
+    #[error("the questions `{path}`: `{field}` of question {number} is neither a text nor a number")]
+    Wrong { path: String, number: usize, field: &'static str },
     #[error("the questions `{path}`: `evidence` of question {number} is not a list of message ids")]
     NoIds { path: String, number: usize },
 }
@@ -80,9 +82,16 @@ impl Questions {
         };
         let mut questions = Questions::default();
         for (number, value) in (1..).zip(&values) {
+            let optional = |field: &'static str| match value.get(field) {
+                None | Some(Value::Null) => Ok(None),
+                Some(one) => {
+                    let wrong = || QuestionsError::Wrong { path: path.to_owned(), number, field };
+                    id(one).map(Some).ok_or_else(wrong)
+                }
+            };
             let need = |field: &'static str| {
                 let missing = || QuestionsError::Missing { path: path.to_owned(), number, field };
-                value.get(field).and_then(id).ok_or_else(missing)
+                optional(field).and_then(|found| found.ok_or_else(missing))
             };
             let no_ids = || QuestionsError::NoIds { path: path.to_owned(), number };
             let evidence = match value.get("evidence") {
@@ -91,12 +100,12 @@ impl Questions {
                 Some(one) => vec![id(one).ok_or_else(no_ids)?],
             };
             let question = Question {
-                id: value.get("id").and_then(id).unwrap_or_else(|| number.to_string()),
+                id: optional("id")?.unwrap_or_else(|| number.to_string()),
                 text: need("question")?,
-                answer: value.get("answer").and_then(id),
+                answer: optional("answer")?,
                 evidence,
-                category: value.get("category").and_then(id).unwrap_or_else(|| NO_CATEGORY.to_owned()),
-                after: value.get("after").and_then(id),
+                category: optional("category")?.unwrap_or_else(|| NO_CATEGORY.to_owned()),
+                after: optional("after")?,
             };
             questions.by_conversation.entry(need("conversation")?).or_default().push(question);
             questions.count += 1;
@@ -258,6 +267,24 @@ mod tests {
             let error = Questions::parse("f", &line).expect_err("no ids").to_string();
             assert_eq!(error, "the questions `f`: `evidence` of question 1 is not a list of message ids");
         }
+    }
+
+    /// Regression: what had another type was passed over: nothing was scored, or all was asked at the end.
+    #[test]
+    fn an_answer_that_is_no_text_was_not_scored_and_nothing_said_so() {
+        for field in ["id", "conversation", "question", "answer", "category", "after"] {
+            for wrong in [json!(true), json!(["Friday", "Saturday"]), json!({"id": "x"})] {
+                let mut line = json!({"conversation": "c", "question": "q"});
+                line[field] = wrong;
+                let error = Questions::parse("f", &line.to_string()).expect_err("a wrong type").to_string();
+                let told = format!("the questions `f`: `{field}` of question 1 is neither a text nor a number");
+                assert_eq!(error, told);
+            }
+        }
+        let line = json!({"conversation": "c", "question": "q", "answer": null, "after": null}).to_string();
+        let questions = Questions::parse("f", &line).expect("questions");
+        let about = questions.about(&["c".into()]);
+        assert!(matches!(&about[..], [Question { answer: None, after: None, .. }]), "{about:?}");
     }
 
     /// Regression: such a question counted as a miss of every policy, and nothing said why.

@@ -41,6 +41,8 @@ pub struct Recording {
     pub repairs: Vec<String>,
     /// Whether a question of it is parked in the store.
     pub has_parked: bool,
+    /// Whether the store has its turns without any receipt.
+    pub lacks_receipts: bool,
     /// The inputs of each turn, from the receipts; empty if there are none.
     pub(crate) given: Vec<Given>,
     /// The message that each id refers to.

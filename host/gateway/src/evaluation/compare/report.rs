@@ -15,7 +15,7 @@ use pmk_statistics::{Finding, Measured, Ratio, Settings};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-pub use metric::Metric;
+pub use metric::{Metric, significant, significant_both};
 
 use super::{
     faults::{Counts, Fault, Faults},
@@ -34,14 +34,52 @@ const MAX_FAULTS: usize = 10;
 #[derive(Clone, Debug)]
 pub struct Subject {
     pub model: String,
-    /// `None` if each conversation uses the window of its receipts.
-    pub window: Option<u64>,
+    pub windows: Windows,
     /// The hard limit, if it was given.
     pub budget: Option<u64>,
     /// The name that the price was looked for by; `None` for a simulated model, which costs nothing.
     pub priced_as: Option<String>,
     pub price: Option<Price>,
     pub seed: u64,
+}
+
+/// The windows that conversations were replayed in, in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Windows {
+    /// All in the same.
+    Only(u64),
+    /// Each turn in that of its receipt; conversations without receipts, if there are any, in this one.
+    OfReceipts(Option<u64>),
+}
+
+impl Windows {
+    /// Of so many conversations, of which some have no receipts.
+    pub fn by_receipts(conversations: usize, without_receipts: usize, otherwise: u64) -> Windows {
+        match without_receipts {
+            0 => Windows::OfReceipts(None),
+            without if without == conversations => Windows::Only(otherwise),
+            _ => Windows::OfReceipts(Some(otherwise)),
+        }
+    }
+
+    /// Returns the window of all.
+    pub fn only(self) -> Option<u64> {
+        match self {
+            Windows::Only(window) => Some(window),
+            Windows::OfReceipts(_) => None,
+        }
+    }
+
+    /// Returns them in words, numbers as `shown`.
+    pub fn phrase(self, shown: impl Fn(u64) -> String) -> String {
+        match self {
+            Windows::Only(window) => format!("a window of {} tokens", shown(window)),
+            Windows::OfReceipts(None) => "the windows of the receipts".to_owned(),
+            Windows::OfReceipts(Some(window)) => {
+                format!("the windows of the receipts ({} tokens where there are none)", shown(window))
+            }
+        }
+    }
 }
 
 /// The report. The first policy is the baseline of the others.
@@ -193,7 +231,7 @@ impl Report {
         json!({
             "type": "comparison",
             "model": subject.model,
-            "window": subject.window,
+            "window": subject.windows.only(),
             "budget": subject.budget,
             "price": subject.price,
             "seed": subject.seed,

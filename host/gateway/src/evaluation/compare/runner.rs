@@ -53,6 +53,8 @@ pub struct Replayed {
 #[derive(Debug, Default)]
 pub struct Results {
     pub conversations: Vec<Replayed>,
+    /// How many of them have no receipts.
+    pub without_receipts: usize,
     /// One for each policy.
     pub totals: Vec<Totals>,
     /// The number of questions asked.
@@ -128,6 +130,7 @@ impl Comparison<'_> {
             results.cut_off.append(&mut part.cut_off);
             replayed.append(&mut part.names);
             results.conversations.append(&mut part.conversations);
+            results.without_receipts += part.without_receipts;
             results.asked += part.asked;
             problems.append(&mut part.problems);
             for (totals, other) in results.totals.iter_mut().zip(std::mem::take(&mut part.totals)) {
@@ -163,9 +166,17 @@ impl Comparison<'_> {
         let about = self.questions.map(|questions| questions.about(&names)).unwrap_or_default();
         let (placed, problems) = questions::place(about, recording);
         part.asked += placed.len() as u64;
+        part.without_receipts += usize::from(recording.given.is_empty());
         part.names.extend(names.iter().cloned());
         let name = names.into_iter().next().unwrap_or_default();
-        let told = recording.repairs.iter().cloned().chain(problems);
+        let mut repairs = recording.repairs.clone();
+        if recording.lacks_receipts {
+            let window = self.setup.window;
+            repairs.push(format!(
+                "it has no receipts: it is replayed without its system prompt, in a window of {window} tokens"
+            ));
+        }
+        let told = repairs.into_iter().chain(problems);
         part.problems.extend(told.map(|problem| (position, format!("`{name}`: {problem}"))));
         let mut drops = Vec::with_capacity(self.arms.len());
         let mut faults = Vec::with_capacity(self.arms.len());
@@ -197,7 +208,7 @@ impl Comparison<'_> {
 }
 
 /// Why a recording without turns cannot be replayed.
-fn refusal(recording: &Recording) -> &'static str {
+pub fn refusal(recording: &Recording) -> &'static str {
     if recording.has_parked {
         "all user messages in it are parked; `pmk-host sessions parked` lists them"
     } else if recording.entries.is_empty() {
@@ -233,6 +244,7 @@ fn hand_out(found: Vec<Source>, jobs: &SyncSender<Job>, unread: &mut Part, watch
 #[derive(Default)]
 struct Part {
     conversations: Vec<Replayed>,
+    without_receipts: usize,
     totals: Vec<Totals>,
     asked: u64,
     problems: Vec<(Position, String)>,

@@ -21,7 +21,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use super::{DEFAULT_CHANNEL, DEFAULT_USER, Typed as Said};
 use crate::{
     chat::{Inbound, MessageRef, ReactedAuthor, Reaction},
-    front::{Delivery, Front, FrontError, Intake, Kind, Progress},
+    front::{Delivery, Front, FrontError, Intake, Kind, OnStreamed, Progress},
     ledger::report::{QuestionReport, TurnReport},
     messages::Messages,
 };
@@ -80,7 +80,7 @@ impl Chat {
         ];
         let screen = Screen { printer: Mutex::new(None), is_coloured };
         screen.print(&screen.dim(&lines.join("\n"))).map_err(io::Error::other)?;
-        let (printer, typed) = keyboard::start()?;
+        let (printer, typed) = keyboard::start(|line| matches!(Wanted::of(line), Wanted::Leave))?;
         *screen.printer.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(printer));
         Ok(Chat {
             screen: Arc::new(screen),
@@ -277,7 +277,7 @@ impl Front for Chat {
         self.tell(&progress.text)
     }
 
-    fn listener(&self, question: &Inbound) -> Option<Arc<dyn Listener>> {
+    fn listener(&self, question: &Inbound, _streamed: OnStreamed) -> Option<Arc<dyn Listener>> {
         let (waiting, awaited) = (Arc::clone(&self.waiting), question.event_id.clone());
         Some(Arc::new(Aloud {
             event_id: question.event_id.clone(),

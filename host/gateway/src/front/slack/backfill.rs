@@ -296,8 +296,7 @@ fn is_answered_by_others(
             repliers.any(|user| user != asker && !me.wrote(Some(user), Some(user)))
         }
     };
-    let names_asker =
-        |other: &Map<String, Value>| text(other, "user") != asker && mrkdwn::is_mentioned(text(other, "text"), asker);
+    let names_asker = |other: &Map<String, Value>| is_answer(other) && mrkdwn::is_mentioned(text(other, "text"), asker);
     is_answered_below || later.there.iter().any(names_asker)
 }
 
@@ -416,6 +415,19 @@ mod tests {
         ];
         let texts: Vec<String> = open_at("C1", messages).into_iter().map(|(_, text)| text).collect();
         assert_eq!(texts, ["only the asker and the bot wrote there", "and when is lunch?"]);
+    }
+
+    /// Regression: whoever asked the bot about somebody who had asked it before seemed to have answered them, and so
+    /// did the bot by whatever it wrote to them.
+    #[test]
+    fn a_question_about_who_had_asked_another_answered_that_one() {
+        let asked = said("U1", "101.000000", "<@UBOT> Q1?");
+        let texts = |other: Value| -> Vec<String> {
+            open_at("C1", vec![asked.clone(), other]).into_iter().map(|(_, text)| text).collect()
+        };
+        assert_eq!(texts(said("U2", "102.000000", "<@UBOT> who stands in for <@U1>?")).len(), 2);
+        assert_eq!(texts(said("UBOT", "102.000000", "<@U1> about something else")), ["Q1?"]);
+        assert_eq!(texts(said("U2", "102.000000", "<@U1> it is Friday")), [] as [&str; 0]);
     }
 
     /// Regression: who asked the bot something in the thread of a question seemed to have answered it.

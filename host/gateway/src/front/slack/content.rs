@@ -14,12 +14,12 @@ use pmk_core::text;
 use regex::Regex;
 use serde_json::{Value, json};
 
-use super::{
-    blocks,
-    lines::{self, Kind},
-    markdown, mrkdwn,
+use super::{blocks, markdown, mrkdwn};
+use crate::{
+    chat::Button,
+    front::lines::{self, Kind},
+    spelling,
 };
-use crate::{chat::Button, spelling};
 
 /// The most characters of a block's Markdown, and how many more it may have after its mentions are broken.
 pub(super) const MAX_BLOCK_CHARS: usize = 11_000;
@@ -48,7 +48,7 @@ impl Content {
 
     /// Returns Markdown as a block; `None` if it is too long for one, or has a link that may look like another there.
     pub(super) fn markdown(source: &str) -> Option<Content> {
-        let shown = with_emoji(&without_mentions(&markdown::honest(&markdown::at_margin(source))?));
+        let shown = with_emoji(&without_mentions(&markdown::honest(&lines::at_margin(source))?));
         if shown.chars().count() > MAX_BLOCK_CHARS + MAX_BREAKS {
             return None;
         }

@@ -145,14 +145,15 @@ struct Cursor {
     next_cursor: Option<String>,
 }
 
-/// Returns an untagged message of the bot: a stream that was never closed.
+/// Returns such a message of the bot that is [untagged](Past::unfinished): a stream that was never closed.
 pub(super) async fn unfinished(
     web: &Web,
     me: &Identity,
     place: &ReplyTo,
     after: &str,
+    is_it: impl FnMut(&Past) -> bool + Send,
 ) -> Result<Option<String>, CallFailure> {
-    match find(web, me, place, after, |past| past.unfinished(after).is_some()).await {
+    match find(web, me, place, after, is_it).await {
         Ok(Lookup::Yes(ts)) => Ok(ts),
         Ok(Lookup::No | Lookup::Unknown) => Ok(None),
         Err(failure) if failure.hides_the_past() => {

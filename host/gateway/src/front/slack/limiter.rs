@@ -196,6 +196,11 @@ impl Limiter {
         Limiter { limits, sharers, lanes: Mutex::default(), closed: CancellationToken::new() }
     }
 
+    /// Returns this gateway's share of what all that call with its tokens may do.
+    pub(super) fn share(&self, whole: usize) -> usize {
+        (whole / self.sharers.count()).max(1)
+    }
+
     /// Calls no longer wait from now on: those without room are refused at once.
     pub(super) fn close(&self) {
         self.closed.cancel();

@@ -14,10 +14,8 @@ use comrak::{Arena, Options, arena_tree::NodeEdge, parse_document};
 
 pub(super) use self::labels::{honest, is_honest};
 use self::writer::Writer;
-use super::{
-    lines::{self, Kind},
-    mrkdwn,
-};
+use super::mrkdwn;
+use crate::front::lines::{self, Kind};
 
 mod labels;
 mod prose;
@@ -49,32 +47,11 @@ fn options() -> Options<'static> {
     options
 }
 
-/// Returns a source that begins at the margin, and so do the lines that are nested with its first one: a part may begin
-/// in the middle of a list, where its indentation would make it code.
-pub(super) fn at_margin(source: &str) -> Cow<'_, str> {
-    let body = source.trim_start();
-    let first_line = source[..source.len() - body.len()].rfind('\n').map_or(0, |at| at + 1);
-    let source = &source[first_line..];
-    let margin = source.len() - body.len();
-    if margin == 0 {
-        return Cow::Borrowed(source);
-    }
-    let mut moved = String::with_capacity(source.len());
-    let mut nested = true;
-    for line in lines::scan(source) {
-        let text = &source[line.range];
-        let indent = text.len() - text.trim_start_matches([' ', '\t']).len();
-        nested &= indent >= margin || text.trim().is_empty();
-        moved.push_str(if nested { &text[indent.min(margin)..] } else { text });
-    }
-    Cow::Owned(moved)
-}
-
 /// Returns the source in a form to be parsed. A part may begin in the middle of something, and is
 /// completed: the rest of a nested list begins at the margin, table rows get a header. Link definitions
 /// are shown, since the link may be in another part.
 fn prepared(source: &str) -> Cow<'_, str> {
-    let source = at_margin(source);
+    let source = lines::at_margin(source);
     let mut first = source.lines();
     let titles = first.next().unwrap_or_default();
     let headless = is_row(titles) && !lines::is_delimiter_row(first.next().unwrap_or_default());

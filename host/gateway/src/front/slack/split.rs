@@ -12,10 +12,10 @@
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::{
-    lines::{self, Fence, Kind, Line},
     markdown,
     mrkdwn::{counted_len, escaped_len},
 };
+use crate::front::lines::{self, Fence, Kind, Line};
 
 mod inline;
 

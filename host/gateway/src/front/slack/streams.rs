@@ -46,16 +46,19 @@ use super::{
 };
 use crate::{
     chat::{Button, Inbound, MessageRef, ReactedAuthor, Reaction, ReplyTo},
-    front::{Delivery, settled::settled},
+    front::{Delivery, OnStreamed, settled::settled},
 };
 
 /// The time between two pieces of one answer: Slack accepts about a hundred a minute for all. An answer that is
 /// complete sooner is not streamed at all.
 const GAP: Duration = Duration::from_secs(1);
 
-/// The most concurrent streams. Slack allows about twenty to be closed per minute, and all of them may end in the same
-/// one.
+/// The most concurrent streams, of all hosts together. Slack allows about twenty to be closed per minute, and all of
+/// them may end in the same one.
 const MOST_OPEN: usize = 15;
+
+/// Slack ends a stream by itself after this time.
+const LONGEST: Duration = Duration::from_secs(5 * 60);
 
 /// The error with which Slack refuses to continue after a person has pressed Slack's own stop button, and the
 /// reaction with the same meaning.
@@ -169,13 +172,14 @@ impl Streams {
     }
 
     /// Returns a listener for the answer to this question, if it can be streamed: not if there is a
-    /// placeholder for it.
+    /// placeholder for it. `streamed` is told as which message.
     pub(super) fn begin(
         &self,
         web: &Arc<Web>,
         statuses: &Arc<Statuses>,
         question: &Inbound,
         me: &Identity,
+        streamed: OnStreamed,
     ) -> Option<Arc<dyn Listener>> {
         let wanted = self.wanted.load(Ordering::Relaxed);
         let thread_ts = question.reply_to.thread_ts.clone().filter(|_| wanted)?;
@@ -199,6 +203,7 @@ impl Streams {
             room: Arc::clone(&self.room),
             stops: self.stops.clone(),
             ts: Arc::clone(&open.ts),
+            streamed,
             done: open.done.clone(),
             place,
         };
@@ -207,7 +212,13 @@ impl Streams {
             before.done.cancel();
         }
         tokio::spawn(async move {
-            let shown = growing.show(heard).await;
+            let mut shown = growing.show(heard).await;
+            // Its question may be parked, or answered by another host, and nobody closes it then.
+            tokio::select! {
+                biased;
+                () = growing.done.cancelled() => {}
+                () = sleep(LONGEST) => shown._place = None,
+            }
             growing.done.cancelled().await;
             becomes.send_replace(Some(growing.found(shown).await));
         });
@@ -267,9 +278,8 @@ impl Streams {
             Err(failure) if !failure.is_final() => return Err(failure),
             stopped => stopped,
         };
-        // A stop that came in time has ended the turn, and the text says so.
-        let has_heeded = text.trim_end().ends_with(word);
-        if !has_heeded && stopped.as_ref().is_err_and(|failure| failure.code() == Some(STOPPED)) {
+        // A stop that came in time has ended the turn, and its answer says so.
+        if !part.is_stopped && stopped.as_ref().is_err_and(|failure| failure.code() == Some(STOPPED)) {
             let text = format!("{}\n\n{word}", streamed.trim_end());
             return replace(web, &message, &text, &[], tag).await;
         }
@@ -323,7 +333,7 @@ impl Streams {
         left.or_else(|| state.open.get(event_id).map(|open| &open.place.channel)).cloned()
     }
 
-    /// Returns the question to which this message is a streamed answer.
+    /// Returns the question to which this message is a streamed answer. The store knows that only a moment later.
     pub(super) fn question_of(&self, message: &MessageRef) -> Option<String> {
         let state = self.state();
         let is_it = |open: &&Open| open.place.channel == message.channel && open.ts.get() == Some(&message.ts);
@@ -382,8 +392,10 @@ struct Growing {
     wanted: Arc<AtomicBool>,
     room: Arc<Semaphore>,
     stops: mpsc::UnboundedSender<Reaction>,
-    /// Where others learn which message it is.
+    /// Where others learn which message it is: in this process,
     ts: Arc<OnceLock<String>>,
+    /// and wherever the turn is known.
+    streamed: OnStreamed,
     done: CancellationToken,
     place: Place,
 }
@@ -423,13 +435,13 @@ impl Growing {
                 continue;
             }
             let sent = match &shown.ts {
-                None => match Arc::clone(&self.room).try_acquire_owned() {
-                    Ok(room) => {
+                None => match self.room() {
+                    Some(room) => {
                         shown._place = Some(Arc::new(room));
                         start(web, place, more).await.map(Some)
                     }
                     // There are enough streams. One may have ended by the next piece.
-                    Err(_) => continue,
+                    None => continue,
                 },
                 Some(ts) => append(web, &MessageRef::new(&place.channel, ts), more).await.map(|()| None),
             };
@@ -438,6 +450,7 @@ impl Growing {
                     if let Some(ts) = &started {
                         self.statuses.posted(&self.event_id, Some(&place.thread_ts));
                         let _ = self.ts.set(ts.clone());
+                        (self.streamed)(ts);
                     }
                     shown.ts = started.or(shown.ts);
                     shown.text = text;
@@ -463,6 +476,13 @@ impl Growing {
                 }
             }
         }
+    }
+
+    /// Takes a slot among the concurrent streams, if one is free. Hosts that work at the same time share them.
+    fn room(&self) -> Option<OwnedSemaphorePermit> {
+        let slot = Arc::clone(&self.room).try_acquire_owned().ok()?;
+        let taken = MOST_OPEN - self.room.available_permits();
+        (taken <= self.web.limiter.share(MOST_OPEN)).then_some(slot)
     }
 
     /// Passes on that its reader has pressed Slack's own stop button, which means the same as the
@@ -498,7 +518,8 @@ impl Place {
     /// Searches once for a stream there that was never closed.
     async fn unfinished(&self, web: &Web) -> Result<Option<String>, CallFailure> {
         let reply_to = ReplyTo { channel: self.channel.clone(), thread_ts: Some(self.thread_ts.clone()) };
-        history::unfinished(web, &self.me, &reply_to, &self.after).await
+        let is_it = |past: &history::Past| past.unfinished(&self.after).is_some();
+        history::unfinished(web, &self.me, &reply_to, &self.after, is_it).await
     }
 
     /// Searches until it would have appeared.

@@ -209,6 +209,18 @@ async fn a_no_or_a_day_without_a_word_drops_a_question() {
     assert_eq!(word(&store, "U1", "1.2", true, NOW + DAY).await, None);
 }
 
+/// Regression: if its asker said nothing at all, it was forgotten without a word in the ledger.
+#[tokio::test]
+async fn a_question_that_nobody_confirmed_within_a_day_was_not_dropped() {
+    const DROPPED: &str = "SELECT count(*) FROM event WHERE line LIKE '%escalate.dropped%U1%D1%'";
+    let home = home();
+    let store = open(&home);
+    proposed(&store).await;
+    propose_something_else(&store, NOW + DAY).await;
+    assert_eq!(word(&store, "U1", "1.2", true, NOW + DAY).await, None);
+    assert_eq!(number(&home, DROPPED), 1);
+}
+
 #[tokio::test]
 async fn nobody_confirms_what_was_not_shown_to_them() {
     let home = home();

@@ -16,6 +16,21 @@ async fn learn(store: &Store, event: &str, learnt: ModelCalibration) {
     store.finish(open.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
 }
 
+/// After a restart, that one too offered tools again, and was refused.
+#[tokio::test]
+async fn an_answer_to_one_host_overwrote_that_another_was_refused() {
+    let home = home();
+    let [store, other] = [open(&home), open(&home)];
+    other.learn_tools("openai", "m", true).await.unwrap();
+    assert_eq!(store.takes_tools("openai", "m").await.unwrap(), Some(true));
+    store.learn_tools("openai", "m", false).await.unwrap();
+    other.learn_tools("openai", "m", true).await.unwrap();
+    assert_eq!(store.takes_tools("openai", "m").await.unwrap(), Some(false));
+    store.forget_calibrations().await.unwrap();
+    other.learn_tools("openai", "m", true).await.unwrap();
+    assert_eq!(store.takes_tools("openai", "m").await.unwrap(), Some(true), "it was to be tried again");
+}
+
 #[tokio::test]
 async fn bounds_survive_a_restart_and_go_when_they_are_gone_or_forgotten() {
     let home = home();

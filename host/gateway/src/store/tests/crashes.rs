@@ -114,6 +114,28 @@ async fn a_placeholder_is_known_after_the_next_step_though_nobody_waited_for_it(
     assert_eq!(placeholder(not_stored).await.as_deref(), Some("17.2"));
 }
 
+/// Regression: only the host that made an answer knew which message it grows as, and any other took a stop there for
+/// nothing.
+#[tokio::test]
+async fn an_answer_that_grows_could_be_stopped_through_one_host_alone() {
+    let home = home();
+    let store = open(&home);
+    let question = accept(&store, KEY, "Ev1").await;
+    let begun = ask(&store, question).await;
+    let growing = MessageRef::new("D1", "2.5");
+    assert_eq!(store.open_question(&growing).await.unwrap(), None);
+    store.streamed(begun.turn, "2.5").await.unwrap();
+    let (_, found) = store.open_question(&growing).await.unwrap().expect("it grows");
+    assert_eq!(found.inbox, question);
+    assert_eq!(store.open_question(&MessageRef::new("D2", "2.5")).await.unwrap(), None);
+    let recorded = Recorded { revision: begun.live.revision, ..recorded("q", "a") };
+    store.record(begun.turn, recorded, NOW).await.unwrap();
+    assert_eq!(store.open_question(&growing).await.unwrap(), None, "it has its answer");
+    store.finish(begun.turn, vec![sent(0, Some("2.5"))], vec![], NOW).await.unwrap();
+    let late = store.streamed(begun.turn, "2.6").await.unwrap_err();
+    assert!(matches!(late, StoreError::WrongState { .. }), "{late}");
+}
+
 #[tokio::test]
 async fn what_is_done_with_is_not_kept_twice() {
     let home = home();

@@ -294,7 +294,7 @@ async fn a_host_that_was_stopped_while_the_schema_changed_writes_nothing_in_the_
     let (stopped, _lock) = at_work(&one).await;
     nothing_is_heard(&one);
     let back =
-        "ALTER TABLE turn DROP COLUMN skipped; DROP INDEX session_of_group; ALTER TABLE session DROP COLUMN is_group; ALTER TABLE inbox DROP COLUMN team; DROP INDEX live_by_message; ALTER TABLE inbox DROP COLUMN by_app; ALTER TABLE early_change DROP COLUMN stopped_by; ALTER TABLE inbox DROP COLUMN home; ALTER TABLE host DROP COLUMN heard_since; ALTER TABLE host DROP COLUMN leaving; DROP TABLE atom_file;
+        "ALTER TABLE turn DROP COLUMN streamed_ts; ALTER TABLE turn DROP COLUMN skipped; DROP INDEX session_of_group; ALTER TABLE session DROP COLUMN is_group; ALTER TABLE inbox DROP COLUMN team; DROP INDEX live_by_message; ALTER TABLE inbox DROP COLUMN by_app; ALTER TABLE early_change DROP COLUMN stopped_by; ALTER TABLE inbox DROP COLUMN home; ALTER TABLE host DROP COLUMN heard_since; ALTER TABLE host DROP COLUMN leaving; DROP TABLE atom_file;
                 DROP TABLE common_config; DROP TABLE home_config; DROP TABLE chosen_policies; DROP TABLE component; DROP TABLE sent_arms; DROP TABLE experiment; DROP TABLE in_person; ALTER TABLE inbox DROP COLUMN parked_maybe_told; ALTER TABLE session DROP COLUMN sizes; ALTER TABLE host DROP COLUMN deciding; ALTER TABLE host DROP COLUMN deaf;
                 ALTER TABLE host DROP COLUMN schema; ALTER TABLE pmk_schema DROP COLUMN oldest;
                 CREATE TABLE host_waiting (id BIGINT); UPDATE pmk_schema SET version = 21";

@@ -8,6 +8,7 @@ mod calibrations;
 mod cases;
 pub(super) mod changes;
 mod early;
+mod escalated;
 mod escalations;
 pub(super) mod events;
 mod experiments;

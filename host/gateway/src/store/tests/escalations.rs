@@ -244,7 +244,7 @@ async fn an_operator_cancels_what_waits_and_nothing_else() {
 }
 
 /// A message to the bot in the direct message of this person.
-async fn told(store: &Store, event_id: &str, user: &str, thread: Option<&str>) -> InboxId {
+pub(super) async fn told(store: &Store, event_id: &str, user: &str, thread: Option<&str>) -> InboxId {
     let key = format!("slack:dm:{user}{}", thread.map(|ts| format!(":{ts}")).unwrap_or_default());
     let reply_to = ReplyTo { channel: format!("D{user}"), thread_ts: thread.map(str::to_owned) };
     let message = Inbound { user: user.into(), reply_to, ..inbound(&key, event_id) };
@@ -720,8 +720,9 @@ async fn a_second_question_of_a_thread_was_answered_by_those_who_were_asked_the_
     let words = EscalationRemark { user_id: "U3".into(), text: "done".into(), turn: None, to: None };
     let escalation = Some(EscalationUpdate::Said(FrontName::Slack, first.clone(), words));
     let remark = ask(&store, told(&store, "Ev6", "U3", Some("9.2")).await).await;
-    store.record(remark.turn, Recorded { escalation, ..recorded("q", "a") }, NOW).await.unwrap();
-    store.finish(remark.turn, vec![sent(0, None)], vec![], NOW).await.unwrap();
+    let stale = Recorded { escalation, ..recorded("q", "a") };
+    assert_eq!(store.record(remark.turn, stale, NOW).await, Err(StoreError::Changed));
+    store.finish(remark.turn, vec![], vec![], NOW).await.unwrap();
     assert_eq!(store.escalations().await.unwrap(), std::slice::from_ref(&second));
     let answering = ask(&store, told(&store, "Ev7", "U4", None).await).await;
     assert_eq!(answering.absorbs(), Some(&second));

@@ -196,8 +196,27 @@ async fn a_host_whose_clock_was_an_hour_ahead_of_the_databases_took_the_others_f
     asked(&one, |conn| conn.execute_batch(behind).unwrap());
     assert_eq!(first.take_over(&lock).await.unwrap(), None, "nobody was there");
     let (second, other_lock) = (open(&other), HomeLock::take(other.path()).unwrap());
-    let silent_ms = second.take_over(&other_lock).await.unwrap().unwrap();
+    let last = second.take_over(&other_lock).await.unwrap().unwrap();
+    let silent_ms = pmk_system::clock::now_ms() - last.at_ms;
     assert!((0..600_000).contains(&silent_ms), "{silent_ms}");
+}
+
+#[tokio::test]
+async fn whoever_starts_took_a_host_that_was_asked_to_end_for_one_that_crashed() {
+    let Some([one, _]) = two() else { return };
+    let (_killed, lock) = at_work(&one).await;
+    let was_asked = async |next: &Store| next.take_over(&lock).await.unwrap().unwrap().was_asked;
+    let killed_amid_its_end = open(&one);
+    assert!(!was_asked(&killed_amid_its_end).await);
+    killed_amid_its_end.leaves().await.unwrap();
+    let stopped = open(&one);
+    assert!(was_asked(&stopped).await);
+    stopped.leaves().await.unwrap();
+    gone(stopped).await;
+    let failing = open(&one);
+    assert!(was_asked(&failing).await);
+    gone(failing).await;
+    assert!(!was_asked(&open(&one)).await, "it had not begun to listen");
 }
 
 #[tokio::test]

@@ -111,6 +111,19 @@ async fn a_conversation_that_comes_back_to_where_it_was_written_to_a_file_is_the
     assert_eq!(store.dump(&key()).await.unwrap(), SessionDump { active_at_ms, ..gone_on });
 }
 
+/// What was erased was counted still.
+#[tokio::test]
+async fn a_conversation_that_came_back_after_it_was_erased_counted_its_turns_twice() {
+    let home = home();
+    let store = open(&home);
+    store.restore(dump(), false, NOW).await.unwrap();
+    let gone_out = store.dump(&key()).await.unwrap();
+    store.erase_conversation(&key(), Erasing::Anyway, Duration::ZERO, NOW).await.unwrap();
+    assert_eq!(number(&home, "SELECT turns FROM session"), 0);
+    store.restore(gone_out.clone(), false, NOW).await.unwrap();
+    assert_eq!(store.dump(&key()).await.unwrap().turns, gone_out.turns);
+}
+
 #[tokio::test]
 async fn a_notice_names_the_new_id_of_a_message_whose_old_one_was_taken() {
     let home = home();

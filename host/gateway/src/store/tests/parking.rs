@@ -63,6 +63,27 @@ async fn a_parked_question_names_the_placeholders_that_its_answer_was_to_remove(
     assert_eq!(store.unsent_withdrawals(inbox).await.unwrap(), [withdrawal_of(Some("1.2")), withdrawal_of(None)]);
 }
 
+/// Regression: only the run that had shown it knew of the beginning of a parked answer.
+#[tokio::test]
+async fn the_beginning_of_a_parked_answer_is_known_until_it_has_become_a_part_of_it() {
+    let home = home();
+    let store = open(&home);
+    for (number, first_part) in [None, Some("2.6"), Some("2.5")].into_iter().enumerate() {
+        let inbox = accept(&store, KEY, &format!("Ev{number}")).await;
+        let begun = ask(&store, inbox).await;
+        store.streamed(begun.turn, "2.5").await.unwrap();
+        let parts = vec![part(Purpose::Reply), part(Purpose::Reply)];
+        let recorded = Recorded { parts, revision: begun.live.revision, ..recorded("q", "a") };
+        store.record(begun.turn, recorded, NOW).await.unwrap();
+        if let Some(id) = first_part {
+            store.part_sent(begun.turn, sent(0, Some(id)), vec![], NOW).await.unwrap();
+        }
+        let parked = store.park(inbox, "a test", vec![], NOW).await.unwrap().expect("it is parked");
+        let is_known = first_part != Some("2.5");
+        assert_eq!(parked.streamed.as_deref(), is_known.then_some("2.5"), "{first_part:?}");
+    }
+}
+
 /// As after a kill while they were told.
 #[tokio::test]
 async fn who_may_have_been_told_is_known_until_their_question_is_parked_anew() {

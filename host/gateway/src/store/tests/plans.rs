@@ -27,6 +27,7 @@ const BY_INDEX: &[&str] = &[
     turns::SET_VERBOSITY,
     turns::beginning::START,
     turns::PLACE,
+    turns::STREAMED,
     turns::PLACED,
     turns::MAY_PLACE,
     turns::MAY_STREAM,
@@ -121,7 +122,6 @@ const BY_INDEX: &[&str] = &[
     presence::FORGET_READING,
     presence::READ_BACK,
     presence::IS_KNOWN,
-    presence::IS_ACTIVE,
     presence::LAST_TOLD,
     presence::CLAIM_TELLING,
     presence::TOLD,
@@ -254,7 +254,7 @@ const BY_INDEX: &[&str] = &[
     retention::FORGET_PARTS,
     retention::FORGET_PROPOSALS,
     retention::FORGET_IMAGES,
-    retention::FORGET_SIZES,
+    retention::FORGET_COUNTS,
     retention::LAST_MESSAGES,
     retention::LEAVE_CASE,
     retention::KEEP_NOTE,
@@ -293,6 +293,16 @@ async fn which_texts_are_stored_is_looked_up_by_their_digests() {
     drop(open(&home));
     let steps = plan(&sql(home.path()), receipt::STORED);
     assert!(steps.iter().any(|step| step.contains("SEARCH text USING")), "{steps:?}");
+    assert!(steps.iter().all(|step| !step.contains("SCAN") || step.contains("json_each")), "{steps:?}");
+}
+
+/// It is asked once for every piece that is erased, while nobody else writes.
+#[tokio::test]
+async fn what_was_said_since_the_receipts_were_read_is_looked_up_by_turns() {
+    let home = home();
+    drop(open(&home));
+    let steps = plan(&sql(home.path()), retention::BODIES_SINCE);
+    assert!(steps.iter().any(|step| step.contains("SEARCH r USING")), "{steps:?}");
     assert!(steps.iter().all(|step| !step.contains("SCAN") || step.contains("json_each")), "{steps:?}");
 }
 

@@ -155,9 +155,54 @@ async fn a_channel_in_whose_threads_people_talk_is_read_for_what_begins_there() 
     let outage = Outage { since_ms: Some(NOW + HOUR), until_ms: NOW + 2 * HOUR, announce: None, read: true };
     store.came_back(outage).await.unwrap();
     assert_eq!(unread_keys(&store).await, ["slack:channel:C1", "slack:channel:C1:5.000001"]);
-    // An active channel is read by itself.
+    // Of what was asked there in the outage, what comes after it says nothing.
     accept(&store, "slack:channel:C1", "Ev3").await;
-    assert_eq!(unread_keys(&store).await, ["slack:channel:C1:5.000001"]);
+    assert_eq!(unread_keys(&store).await, ["slack:channel:C1", "slack:channel:C1:5.000001"]);
+}
+
+/// Regression: a place that was active, and not to be read by itself, was not read for what had begun there.
+#[tokio::test]
+async fn a_place_known_from_an_import_or_a_command_was_not_read_although_its_threads_were() {
+    let home = home();
+    let store = open(&home);
+    it_is(&home, NOW - 33 * DAY);
+    store.accept(&at("slack:channel:C3", "Ev1", &ts(NOW)), NOW - 33 * DAY).await.unwrap().expect("new");
+    it_is(&home, NOW - 5 * DAY);
+    store.accept(&at("slack:channel:C3:5.000001", "Ev2", &ts(NOW)), NOW - 5 * DAY).await.unwrap().expect("new");
+    it_is(&home, NOW);
+    let imported = SessionDump {
+        key: "slack:channel:C1".parse().unwrap(),
+        created_at_ms: NOW - HOUR,
+        active_at_ms: NOW,
+        turns: 0,
+        dropped_turns: 0,
+        marker_template: None,
+        verbosity: Verbosity::default(),
+        messages: vec![],
+        live: vec![],
+        cases: vec![],
+        images: vec![],
+    };
+    store.restore(imported, false, NOW).await.unwrap();
+    for (key, event) in [
+        ("slack:channel:C1:5.000001", "Ev3"),
+        ("slack:dm:U1", ":slash:1"),
+        ("slack:dm:U1:5.000001", "Ev4"),
+        ("slack:channel:C2:5.000001", "Ev5"),
+    ] {
+        accept(&store, key, event).await;
+    }
+    let outage = Outage { since_ms: Some(NOW + HOUR), until_ms: NOW + 2 * HOUR, announce: None, read: true };
+    store.came_back(outage).await.unwrap();
+    // Somebody goes on there before anybody looks.
+    accept(&store, "slack:channel:C2", "Ev6").await;
+    let mut unread = unread_keys(&store).await;
+    unread.sort();
+    let places = ["slack:channel:C1", "slack:channel:C2", "slack:channel:C3", "slack:dm:U1"];
+    let threads = places.map(|place| format!("{place}:5.000001"));
+    let mut expected: Vec<String> = places.map(str::to_owned).into_iter().chain(threads).collect();
+    expected.sort();
+    assert_eq!(unread, expected);
 }
 
 /// The question is asked in the thread of a message whose conversation is the channel.

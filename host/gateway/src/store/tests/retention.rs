@@ -315,6 +315,46 @@ async fn a_turn_that_begins_before_the_receipts_are_erased_keeps_its_own() {
     assert!(is_stored("only of Ev2").await && is_stored("3 turns are not shown").await);
 }
 
+/// The turn found the text stored, and its receipt led to nothing once the text was erased.
+#[tokio::test]
+async fn a_text_that_another_conversation_has_begun_to_use_meanwhile_was_erased() {
+    let home = home();
+    let store = open(&home);
+    it_is(&home, NOW);
+    let answer = async |open: OpenTurn, of: &str, now_ms: i64| {
+        let mut receipts = Receipts::default();
+        let own = receipts.keep(format!("only of {of}"));
+        let with = receipt(0, &mut receipts, vec![Reference::AddedReduced(0, own)]);
+        receipts.push(with);
+        store.record(open.turn, Recorded { receipts, ..recorded("q", "a") }, now_ms).await.unwrap();
+        store.finish(open.turn, vec![sent(0, None)], vec![], now_ms).await.unwrap();
+    };
+    // Both have been asked before: one is waiting for its answer, in the other nobody has written for long.
+    let waiting = ask(&store, accept(&store, OTHER, "Ev1").await).await;
+    answer(ask(&store, accept(&store, KEY, "Ev2").await).await, "Ev2", NOW).await;
+    asked(&home, |conn| conn.execute_batch("UPDATE session SET active_at = 1").unwrap());
+    let erased = store.erase_conversation(&key(KEY), Erasing::Anyway, Duration::ZERO, NOW).await.unwrap();
+    let own = store.own_texts(&[erased]).await.unwrap();
+    for text in ["only of Ev2", "3 turns are not shown", "{n} turns are not shown"] {
+        assert!(own.texts.contains(&Digest::of(text)), "{text}");
+    }
+    // By the clock of a host that is behind.
+    answer(waiting, "Ev1", NOW - 2 * 60 * 60 * 1_000).await;
+    store.erase_own(own).await.unwrap();
+    let is_stored = async |text: &str| store.text(&Digest::of(text)).await.unwrap().is_some();
+    assert!(is_stored("3 turns are not shown").await && is_stored("{n} turns are not shown").await);
+    assert!(is_stored("only of Ev1").await && !is_stored("only of Ev2").await);
+    assert_eq!(number(&home, "SELECT count(*) FROM receipt"), 1);
+
+    // And one in which somebody writes only now.
+    let erased = store.erase_conversation(&key(OTHER), Erasing::Anyway, Duration::ZERO, NOW).await.unwrap();
+    let own = store.own_texts(&[erased]).await.unwrap();
+    assert!(own.texts.contains(&Digest::of("3 turns are not shown")));
+    answer(ask(&store, accept(&store, "slack:dm:U3", "Ev3").await).await, "Ev3", NOW).await;
+    store.erase_own(own).await.unwrap();
+    assert!(is_stored("3 turns are not shown").await && !is_stored("only of Ev1").await);
+}
+
 /// A process that had stored a text took it for stored although another process had erased it.
 #[tokio::test]
 async fn a_text_that_another_process_has_erased_is_stored_again() {

@@ -57,6 +57,7 @@ async fn atoms_are_counted_by_turn_and_each_doubt_once() {
     assert_eq!(uses().await["b"].doubted, 1);
     // The thread counts once, however often people are asked in it, and only for atoms shown there recently.
     shown(&store, key, &["b"], "2.4", Some("1.1"), NOW + 10).await;
+    store.cancel_escalation("C1", "1.1", "U1", NOW + 15).await.unwrap().expect("it waits");
     shown(&store, key, &[], "2.5", Some("1.1"), NOW + 20).await;
     shown(&store, "slack:channel:C1:7.7", &[], "2.6", Some("7.7"), NOW + DAY).await;
     assert_eq!((uses().await["a"].doubted, uses().await["b"].doubted, uses().await["c"].doubted), (2, 2, 0));

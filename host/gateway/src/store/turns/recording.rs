@@ -122,11 +122,13 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::WrongState`] when the turn has an answer; [`StoreError::Changed`] when people have changed the
-    /// conversation since it was begun, or the database has lost the turn.
+    /// conversation since it was begun, or the question to contacts that it is about; or when the database has lost the
+    /// turn.
     pub async fn record(&self, turn: TurnId, mut recorded: Recorded, now_ms: i64) -> Result<(), StoreError> {
         let returns = self.returns();
         let texts = self.shared.texts.fresh(&mut recorded.receipts, returns);
-        let lines = self.pen(now_ms).lines(&recorded.events);
+        let pen = self.pen(now_ms);
+        let lines = pen.lines(&recorded.events);
         let encoded = Encoded::of(&recorded);
         let unsent = (0u32..).zip(&recorded.parts).map(|(number, _)| number).collect();
         let (host, windows) = (self.owner(), self.windows());
@@ -198,7 +200,7 @@ impl Store {
             let ids: Vec<i64> = stored.iter().map(|(id, _)| *id).collect();
             receipt::keep(conn, (session, turn), &receipts, &ids)?;
             events::add(conn, Some(turn), &lines)?;
-            escalation_updates::apply(conn, (turn, session), escalation.as_ref(), parts, now_ms)?;
+            escalation_updates::apply(conn, pen, (turn, session), escalation.as_ref(), parts, now_ms)?;
             // Messages that were answered along may have been removed from the window.
             Ok((session, known.filter(|_| also.is_empty()), added))
         };

@@ -88,6 +88,29 @@ fn a_server_without_tools_says_so_in_its_own_words() {
     }
 }
 
+/// Once, people read that the model is unknown, or too busy, and admins were told.
+#[test]
+fn a_server_that_takes_no_images_was_taken_for_one_that_is_busy_or_without_the_model() {
+    let llama = "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj";
+    let llama = serde_json::json!({"error": {"code": 500, "message": llama, "type": "server_error"}});
+    for (status, body, wanted) in [
+        (Some(500), llama.to_string(), "other"),
+        (Some(500), openai("api_error", None, "this model is missing data required for image input"), "other"),
+        (
+            Some(404),
+            r#"{"error":{"message":"No endpoints found that support image input","code":404}}"#.into(),
+            "other",
+        ),
+        (Some(400), openai("x", None, "llama-4 does not support image inputs"), "other"),
+        (Some(400), openai("x", None, "该模型不支持图片输入"), "other"),
+        (Some(401), openai("x", None, "this key does not support images"), "auth"),
+        (Some(429), openai("x", None, "too many requests: images are not supported now"), "rate_limited"),
+        (Some(500), openai("x", None, "the image could not be stored"), "overloaded"),
+    ] {
+        assert_eq!(class(status, &body), wanted, "{status:?} {body}");
+    }
+}
+
 #[test]
 fn a_model_that_is_not_there_is_no_overload() {
     let ollama = openai("api_error", None, "model \"llama9\" not found, try pulling it first");

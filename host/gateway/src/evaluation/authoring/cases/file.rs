@@ -1,11 +1,18 @@
 //! A case as it is in its file, and the question it asks.
 
-use std::{fs, path::Path};
+use std::{
+    fs::{self, OpenOptions},
+    io,
+    os::unix::fs::{MetadataExt, fchown},
+    path::Path,
+};
 
 use pmk_core::Origin;
 use pmk_policy::{IncomingInput, OverflowInput, Phase, PruneInput, Rung};
-use pmk_system::error::{Failure, OrHint};
-use pmk_system::files;
+use pmk_system::{
+    error::{Failure, OrHint},
+    files, home,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -116,14 +123,14 @@ impl Case {
     /// Writes the case back.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// The file cannot be written; the old one is then still there.
     pub fn write(&self, path: &Path) -> Result<(), Failure> {
         let unwritable = |error: &dyn std::fmt::Display| {
             Failure::new(format!("cannot write the case `{}`: {error}", path.display()))
-                .hint("check that you can write to its folder")
+                .hint("check that it is yours, and that you can write to it and to its folder")
         };
         let text = serde_json::to_string_pretty(self).map_err(|error| unwritable(&error))?;
-        fs::write(path, text + "\n").map_err(|error| unwritable(&error))
+        replace(path, &(text + "\n")).map_err(|error| unwritable(&error))
     }
 
     /// Asks the policy.
@@ -214,6 +221,21 @@ impl Case {
     }
 }
 
+/// Replaces a file that somebody has written, atomically: a link stays, and so does who may read and write it.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let place = fs::canonicalize(path)?;
+    // Renaming would replace one that is protected against writing, too.
+    let old = OpenOptions::new().write(true).open(&place)?.metadata()?;
+    let staged = home::stage_private_file(&place, text.as_bytes())?;
+    let new = staged.as_file().metadata()?;
+    if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
+        fchown(staged.as_file(), Some(old.uid()), Some(old.gid()))?;
+    }
+    staged.as_file().set_permissions(old.permissions())?;
+    staged.persist(&place)?;
+    home::sync_folder_of(&place)
+}
+
 impl Incoming {
     const HINT: &'static str = "`kind` is seed, mra-result, tool-result or attachment";
 
@@ -240,5 +262,29 @@ impl Overflow {
             observed_tokens: self.observed_tokens,
             allowed_tokens: self.allowed_tokens,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    /// Regression: a full disk, or a kill amid the writing, left nothing of a case that its author had written.
+    #[test]
+    fn a_case_was_written_in_place() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [case, link, before] = ["case.json", "link.json", "before"].map(|name| folder.path().join(name));
+        let text = r#"{"history": [{"role": "user", "content": "q"}]}"#;
+        fs::write(&case, text).expect("a file");
+        fs::set_permissions(&case, fs::Permissions::from_mode(0o640)).expect("permissions");
+        fs::hard_link(&case, &before).expect("another name");
+        symlink("case.json", &link).expect("a link");
+        Case::read(&link).expect("a case").write(&link).expect("room");
+        assert_eq!(fs::read_to_string(&before).expect("a file"), text, "it is complete until the other one is");
+        assert_ne!(fs::read_to_string(&case).expect("a file"), text);
+        assert_eq!(fs::metadata(&case).expect("a file").permissions().mode() & 0o777, 0o640);
+        assert!(fs::symlink_metadata(&link).expect("a link").is_symlink());
     }
 }

@@ -11,6 +11,7 @@ use crate::evaluation::{
         questions::{self, Placed, Questions},
         recording::Recording,
         replay::{Arm, Setup},
+        runner,
         standing::Standing,
     },
 };
@@ -54,7 +55,9 @@ pub fn of(sources: Vec<Source>, most: usize, setup: &Setup, has_limit: bool) -> 
             Err(left) => Err(left.to_string()),
         };
         match opened {
-            Ok((_, recording)) if recording.turns.is_empty() => {}
+            Ok((known_as, recording)) if recording.turns.is_empty() => {
+                problems.push((position, format!("`{}`: {}", known_as[0], runner::refusal(&recording))));
+            }
             Ok((names, recording)) => sessions.push((position, session(names, recording, setup, has_limit))),
             Err(problem) => problems.push((position, problem)),
         }
@@ -113,4 +116,44 @@ pub fn replay(arm: &Arm, sessions: &[Session], questions: Option<&Questions>) ->
             .flat_map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
             .collect()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        chat::{Attachments, Inbound, ReplyTo},
+        store::Store,
+    };
+
+    /// Regression: it was passed over without a word.
+    #[test]
+    fn a_conversation_of_which_all_is_parked_was_left_out_without_a_reason() {
+        let home = tempfile::tempdir().expect("a home");
+        let store = Store::open(home.path()).expect("a store");
+        let inbound = Inbound {
+            event_id: "Ev1".into(),
+            aliases: vec![],
+            key: "slack:dm:U1".parse().expect("a key"),
+            user: "U1".into(),
+            reply_to: ReplyTo { channel: "D1".into(), thread_ts: None },
+            text: "a question".into(),
+            attached: Attachments::default(),
+            if_awaited: false,
+            by_app: false,
+            team: None,
+            in_group: false,
+            asked_at: None,
+            ts: String::new(),
+        };
+        tokio::runtime::Runtime::new().expect("a runtime").block_on(async {
+            let inbox = store.accept(&inbound, 1).await.expect("the store").expect("a new message");
+            store.park(inbox, "the disk is full", vec![], 2).await.expect("the store").expect("it is parked");
+        });
+        let sim = Sim::new(SimConfig::default());
+        let setup = Setup { window: 8_000, budget: None, sim, history_turns: None, by_receipts: true };
+        let (found, problems) = of(vec![Source::Kept(store, inbound.key)], 50, &setup, false);
+        let told = "`slack:dm:U1`: all user messages in it are parked; `pmk-host sessions parked` lists them";
+        assert_eq!((found.len(), problems), (0, vec![told.to_owned()]));
+    }
 }

@@ -215,7 +215,8 @@ pub(super) fn trade_off(points: &[Point<'_>], language: Language) -> String {
     let translated = |text| terminal::translated(text, language).into_owned();
     let title = translated("Tokens against evidence");
     let names = [translated("tokens sent a turn"), translated("evidence visible")];
-    let y = Axis::over(y_low, y_high);
+    // Where all shares are alike, the axis has all that there may be.
+    let y = if y_low < y_high { Axis::over(y_low.max(0.0), y_high.min(1.0)) } else { Axis::over(0.0, 1.0) };
     let mut plane = Plane::new(&title, Axis::over(x_low, x_high), y, names, true);
     let mut labels = Vec::new();
     for (number, point) in points.iter().enumerate() {
@@ -302,6 +303,20 @@ mod tests {
             let lowest = if most == 7 { HEIGHT - BOTTOM + 4.0 } else { HEIGHT };
             assert!(of_names.iter().all(|&y| y <= lowest), "on those of the axis: {of_names:?}");
             assert!(heights.len() > most && svg.matches(">strict</text>").count() == most, "{svg}");
+        }
+    }
+
+    /// Regression: where all policies kept everything, it went from 100 % to 200 %.
+    #[test]
+    fn the_axis_of_shares_went_beyond_the_whole() {
+        let unknown = (f64::NEG_INFINITY, f64::INFINITY);
+        for share in [0.0, 0.4, 1.0] {
+            let points =
+                ["standard", "strict"].map(|label| Point { label, x: (1_000.0, unknown), y: (share, unknown) });
+            let svg = trade_off(&points, Language::English);
+            let labels = svg.split('>').filter_map(|part| part.split_once(" %<")?.0.parse::<f64>().ok());
+            let labels: Vec<f64> = labels.collect();
+            assert_eq!((labels.first(), labels.last()), (Some(&0.0), Some(&100.0)), "{labels:?}");
         }
     }
 

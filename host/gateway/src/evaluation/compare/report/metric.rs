@@ -4,6 +4,9 @@ use pmk_statistics::{Effect, Finding, Ratio};
 
 use crate::evaluation::compare::{metrics::ArmOutcome, prices::Price, runner::Replayed};
 
+/// What rounding leaves of an equality is smaller, and none.
+const SMALLEST: f64 = 1e-9;
+
 /// A metric by which policies are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
@@ -137,20 +140,40 @@ impl Metric {
 
     /// Formats an effect without its unit.
     pub fn number(self, effect: f64) -> String {
-        let number = match self {
+        significant(match self {
             Metric::TurnsDropped | Metric::Overflows => effect,
             _ => effect * 100.0,
-        };
-        // What rounding leaves of an equality is none.
-        if number.abs() < 1e-9 {
-            return "0".to_owned();
-        }
-        // Two significant digits, whole numbers in full; the exponent is that of the rounded number.
-        let rounded = format!("{number:.1e}");
-        let exponent = rounded.rsplit_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0_i32);
-        let decimals = usize::try_from(1 - exponent).unwrap_or(0);
-        format!("{number:.decimals$}")
+        })
     }
+}
+
+/// Formats a number with two significant digits, the digits of a whole number in full.
+pub fn significant(number: f64) -> String {
+    if number.abs() < SMALLEST {
+        return "0".to_owned();
+    }
+    let decimals = decimals(number);
+    format!("{number:.decimals$}")
+}
+
+/// Formats two numbers as [`significant`] does, with as many decimals as it gives their difference.
+pub fn significant_both(numbers: [f64; 2]) -> [String; 2] {
+    let difference = numbers[1] - numbers[0];
+    numbers.map(|number| {
+        if number.abs() < SMALLEST || difference.abs() < SMALLEST {
+            return significant(number);
+        }
+        let decimals = decimals(number).max(decimals(difference));
+        format!("{number:.decimals$}")
+    })
+}
+
+/// Returns the decimals by which a number has two significant digits.
+fn decimals(number: f64) -> usize {
+    // The exponent is that of the rounded number.
+    let rounded = format!("{number:.1e}");
+    let exponent = rounded.rsplit_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0_i32);
+    usize::try_from(1 - exponent).unwrap_or(0)
 }
 
 #[cfg(test)]

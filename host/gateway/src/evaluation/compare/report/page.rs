@@ -67,9 +67,7 @@ impl Page {
         let limit = subject
             .budget
             .map_or(String::new(), |budget| format!(", {} of them for the request", table::count(budget)));
-        let window = subject.window.map_or("the windows of the receipts".to_owned(), |window| {
-            format!("a window of {} tokens", table::count(window))
-        });
+        let window = subject.windows.phrase(table::count);
         let about = self.translated(&format!(
             "{} conversations with {} turns, {} questions. The model is `{}` with {window}{limit}. Seed {}.",
             table::count(results.conversations.len() as u64),

@@ -8,7 +8,7 @@ use std::{
 use pmk_models::Listener;
 
 use super::Screen;
-use crate::front::settled::settled;
+use crate::front::{lines::at_margin, settled::settled};
 
 /// The parts of unfinished answers that are already on the screen, by event.
 #[derive(Default)]
@@ -46,10 +46,12 @@ impl Listener for Aloud {
 }
 
 /// Returns what remains to be shown of an answer of which `shown` is on the screen; all of it if it
-/// is a different one.
+/// is a different one. It is shown as a text of its own, although it may begin in the middle of a list.
 pub(super) fn rest(answer: &str, shown: &str) -> String {
     match answer.split_once(shown.trim()) {
-        Some((before, after)) if !shown.trim().is_empty() => format!("{}\n\n{}", before.trim(), after.trim()),
+        Some((before, after)) if !shown.trim().is_empty() => {
+            format!("{}\n\n{}", before.trim(), at_margin(after.trim_end()))
+        }
         _ => answer.to_owned(),
     }
 }
@@ -57,11 +59,26 @@ pub(super) fn rest(answer: &str, shown: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::front::console::chat::markdown::render;
 
     #[test]
     fn what_was_said_beside_an_answer_is_shown_and_another_answer_whole() {
         assert_eq!(rest("A note.\n\nOne\n\nTwo", "One\n\n"), "A note.\n\nTwo");
         assert_eq!(rest("Another", "One\n\n"), "Another");
         assert_eq!(rest("Another", ""), "Another");
+    }
+
+    /// Regression: what came after a code block in a list was shown as code, to the end of the answer.
+    #[test]
+    fn the_rest_of_an_answer_was_code_after_a_code_block_in_a_list() {
+        for answer in [
+            "- Deploy:\n  - staging:\n    ```bash\n    make deploy\n    ```\n\nThen **check** it.",
+            "1. ```sh\n   make deploy\n   ```\n\nThen **check** it.",
+        ] {
+            for (at, _) in answer.char_indices() {
+                let shown = render(&rest(answer, settled(&answer[..at])), 80, false);
+                assert!(shown.contains("make deploy") && !shown.contains("**"), "{at}: {shown}");
+            }
+        }
     }
 }

@@ -17,8 +17,11 @@ pub(super) enum Typed {
     Cleared,
 }
 
-/// Starts reading. The thread is never joined, so that leaving does not wait for it.
-pub(super) fn start() -> Result<(impl ExternalPrinter + Send + 'static, mpsc::Receiver<Typed>), ReadlineError> {
+/// Starts reading. The thread is never joined, so that leaving does not wait for it. A line that leaves is the last one:
+/// at another prompt, the program would end with the terminal set for editing.
+pub(super) fn start(
+    leaves: impl Fn(&str) -> bool + Send + 'static,
+) -> Result<(impl ExternalPrinter + Send + 'static, mpsc::Receiver<Typed>), ReadlineError> {
     let mut editor = DefaultEditor::new()?;
     let printer = editor.create_external_printer()?;
     let (sender, typed) = mpsc::channel(1);
@@ -36,8 +39,9 @@ pub(super) fn start() -> Result<(impl ExternalPrinter + Send + 'static, mpsc::Re
                 // Ctrl-D, Ctrl-C again, or a closed terminal.
                 Err(_) => return,
             };
+            let is_last = matches!(&next, Typed::Line(line) if leaves(line));
             cleared_at = matches!(next, Typed::Cleared).then(Instant::now);
-            if sender.blocking_send(next).is_err() {
+            if sender.blocking_send(next).is_err() || is_last {
                 return;
             }
         }

@@ -4,7 +4,7 @@
 //! It is lenient where CommonMark is strict: a fence may be indented to any depth, as in a nested list.
 //! Where a parser disagrees, the text is shown differently, but nothing is lost.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 /// The longest line that opens a fence; models write one word there.
 const MAX_FENCE_BYTES: usize = 200;
@@ -87,8 +87,29 @@ impl Fence {
     }
 }
 
+/// Returns a source that begins at the margin, and so do the lines that are nested with its first one: a part may begin
+/// in the middle of a list, where its indentation would make it code.
+pub(super) fn at_margin(source: &str) -> Cow<'_, str> {
+    let body = source.trim_start();
+    let first_line = source[..source.len() - body.len()].rfind('\n').map_or(0, |at| at + 1);
+    let source = &source[first_line..];
+    let margin = source.len() - body.len();
+    if margin == 0 {
+        return Cow::Borrowed(source);
+    }
+    let mut moved = String::with_capacity(source.len());
+    let mut nested = true;
+    for line in scan(source) {
+        let text = &source[line.range];
+        let indent = text.len() - text.trim_start_matches([' ', '\t']).len();
+        nested &= indent >= margin || text.trim().is_empty();
+        moved.push_str(if nested { &text[indent.min(margin)..] } else { text });
+    }
+    Cow::Owned(moved)
+}
+
 /// Returns a line without indentation and without quote and list marks.
-fn without_markers(line: &str) -> &str {
+pub(super) fn without_markers(line: &str) -> &str {
     let mut rest = line.trim_start_matches([' ', '\t']);
     loop {
         let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
