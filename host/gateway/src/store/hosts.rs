@@ -64,9 +64,10 @@ const LIVING: &str = concat!("SELECT owner FROM host WHERE ", lasts!(), " ORDER 
 const LAST: &str = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM host_id_seq";
 const ENTER: &str = "INSERT INTO host (name, owner, version, schema, started_at, until, lease_ms, heard_since)
      VALUES (?1, ?2, ?3, ?4, pmk_now(), pmk_now() + ?5, ?5, pmk_now()) RETURNING id";
-/// How long ago any host was last heard of, and whether that one was asked to end.
+/// How long ago any host was last heard of, and whether that one was asked to end. One that has left without a word, as
+/// by a start that failed, was perhaps never there for people.
 const LAST_HEARD: &str = "SELECT pmk_now() - (until - lease_ms), leaving FROM host
-     WHERE until - lease_ms <= pmk_now() ORDER BY until - lease_ms DESC LIMIT 1";
+     WHERE (leaving OR lease_ms <> 0) AND until - lease_ms <= pmk_now() ORDER BY until - lease_ms DESC LIMIT 1";
 const LEAVE: &str = "UPDATE host SET until = pmk_now(), lease_ms = 0 WHERE id = ?1";
 /// All hosts, with whether each is silent (it has left, or was not heard of for its lease), whether it has left,
 /// whether it is leaving, and whether it is deaf.
