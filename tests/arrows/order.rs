@@ -8,7 +8,7 @@ use syn::buffer::{Cursor, TokenBuffer};
 use crate::top;
 
 /// What the simulation does not drive: where the gateway meets sockets, terminals, signals and editors.
-const OUTSIDE: [&str; 4] = ["cli", "control", "evaluation/authoring", "front"];
+const OUTSIDE: [&str; 4] = ["cli", "control", "evaluation/authoring", "front/console"];
 
 #[test]
 fn every_choice_between_futures_that_the_simulation_drives_says_which_is_looked_at_first() {

@@ -28,6 +28,7 @@ mod shrink;
 mod slack;
 mod verdict;
 mod wire;
+mod wiring;
 mod witness;
 mod world;
 

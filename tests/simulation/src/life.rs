@@ -12,6 +12,7 @@ use pmk_host::{
     access::audience::Prompts,
     calibration::Calibration,
     config::Config,
+    front::Front,
     gateway::Gateway,
     ledger::Ledger,
     messages::Messages,
@@ -34,12 +35,15 @@ use crate::{
     policies::Policies,
     retrying,
     scenario::{Event, What},
-    slack::Slack,
+    slack::{Slack, Wired},
     world::World,
 };
 
 /// The time within which everything begun is over after the last trouble: the longest wait there is, with a margin.
 const SETTLES_WITHIN: u64 = 2 * 60 * 60 * 1_000;
+
+/// The time within which a gateway that starts when all is well has read back what it missed, in milliseconds.
+const READS_BACK_WITHIN: u64 = 60_000;
 
 /// How a life ended.
 #[derive(Debug)]
@@ -134,6 +138,13 @@ async fn serve(site: &Site<'_>) -> Result<End, Failure> {
     let store = Store::open_with(place.clone(), &Opening { clock: clock.clone(), threads: threads.clone() })?;
     let last_sign = store.take_over(&lock).await?;
     slack.speaks(home, store.fence());
+    let front: Arc<dyn Front> = match world.scenario.setting.wired {
+        Some(_) => {
+            let wired = Wired::connect(slack, store.fence(), config.language).await;
+            Arc::new(wired.map_err(|error| Failure::new(error.to_string()))?)
+        }
+        None => Arc::<Slack>::clone(slack),
+    };
     let learnt = store.calibration("simulated", "oracle").await?;
     let takes_tools = store.takes_tools("simulated", "oracle").await?;
     let library = Library::open(home).map_err(Failure::new)?;
@@ -148,7 +159,7 @@ async fn serve(site: &Site<'_>) -> Result<End, Failure> {
         store: store.clone(),
         stack: policies.stack(world.serving()),
         model: Arc::new(WorldsModel::new(Arc::clone(world))),
-        front: Arc::<Slack>::clone(slack),
+        front,
         ledger,
         library: SharedLibrary::new(library),
         calibration: Calibration::new(learnt.fit, learnt.bounds),
@@ -223,7 +234,9 @@ async fn conduct(world: &World, slack: &Slack, store: &Store, stop: &Cancellatio
     let is_asked = |event: &&Event| matches!(event.what, What::Restart) && event.number % world.hosts() == world.host();
     let next = world.scenario.events.iter().filter(is_asked).map(|event| event.at).find(|&at| at > begun);
     let watch = async {
-        world.until(world.scenario.ends_at()).await;
+        // One that has just started may still be about to read back what it missed.
+        let settled = if world.scenario.setting.presence { begun + READS_BACK_WITHIN } else { begun };
+        world.until(world.scenario.ends_at().max(settled)).await;
         let since = world.time().max(world.scenario.ends_at());
         loop {
             let open = what_is_open(slack, store).await;

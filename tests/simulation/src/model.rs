@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use pmk_core::{Block, Message, Role, testing::pairs_are_whole, tokens};
 use pmk_models::{
-    Answer, ErrorClass, Meter, Model, ModelError, Request, Stop, Tool, Usage,
+    Answer, ErrorClass, Listener, Meter, Model, ModelError, Request, Stop, Tool, Usage,
     classify::{Failed, classify},
 };
 use serde_json::json;
@@ -237,7 +237,23 @@ impl Model for WorldsModel {
     }
 
     async fn ask(&self, request: &Request, meter: &Meter) -> Result<Answer, ModelError> {
-        let answer = self.answer(request, meter).await;
+        self.tries(request, None, meter).await
+    }
+
+    async fn ask_aloud(&self, request: &Request, listener: &dyn Listener, meter: &Meter) -> Result<Answer, ModelError> {
+        let listener = Some(listener).filter(|_| self.world.scenario.setting.wired.is_some());
+        self.tries(request, listener, meter).await
+    }
+}
+
+impl WorldsModel {
+    async fn tries(
+        &self,
+        request: &Request,
+        listener: Option<&dyn Listener>,
+        meter: &Meter,
+    ) -> Result<Answer, ModelError> {
+        let answer = self.answer(request, listener, meter).await;
         let is_none = match &answer {
             Ok(answer) => answer.blocks.is_empty(),
             Err(error) => {
@@ -250,10 +266,28 @@ impl Model for WorldsModel {
         }
         answer
     }
-}
 
-impl WorldsModel {
-    async fn answer(&self, request: &Request, meter: &Meter) -> Result<Answer, ModelError> {
+    /// Says a text paragraph by paragraph, or the beginning of it.
+    async fn says(&self, text: &str, listener: &dyn Listener, to_its_end: bool) {
+        let mut rng = self.world.dice("says");
+        let slowly = if rng.u8(0..8) == 0 { 60_000 } else { 2_500 };
+        let mut said = 0;
+        for paragraph in text.split_inclusive("\n\n") {
+            tokio::time::sleep(Duration::from_millis(rng.u64(50..slowly))).await;
+            if !to_its_end && rng.u8(0..4) == 0 {
+                return;
+            }
+            said += paragraph.len();
+            listener.hear(&text[..said]);
+        }
+    }
+
+    async fn answer(
+        &self,
+        request: &Request,
+        listener: Option<&dyn Listener>,
+        meter: &Meter,
+    ) -> Result<Answer, ModelError> {
         let world = &self.world;
         world.step(Point::Model).await;
         self.check(request);
@@ -292,6 +326,9 @@ impl WorldsModel {
             meter.add(usage);
         };
         if world.strikes(Trouble::ModelBreaksOff) {
+            if let Some(listener) = listener {
+                self.says("Let me see.\n\nIt has teeth.\n\nThey turn.\n\n", listener, false).await;
+            }
             charge();
             return Err(ModelError::new(ErrorClass::Transport, "the stream ended early"));
         }
@@ -341,6 +378,12 @@ impl WorldsModel {
             }
         };
         world.say(|| format!("model answers {counted} of {most}: {text}"));
+        if let (Some(listener), Some(_)) = (listener, call) {
+            for number in 0..world.dice("paragraphs").usize(0..12) {
+                text.push_str(&format!("\n\nThe gear of part {number} turns."));
+            }
+            self.says(&text, listener, true).await;
+        }
         world.step(Point::Model).await;
         if world.dice("long answer").u8(0..15) == 0 {
             text.push_str(&"word ".repeat(2_000));

@@ -12,6 +12,7 @@ use crate::{
     random::{dice, one_of},
     retrying,
     wire::Fuse,
+    wiring::{self, Wiring},
 };
 
 mod several;
@@ -58,6 +59,8 @@ pub struct Setting {
     pub follows_deletes: bool,
     /// Whether files come with some questions.
     pub files: bool,
+    /// If the bot acts by the real front for Slack: how Slack behaves then.
+    pub wired: Option<Wiring>,
     /// The clock errors of the hosts' machines, in milliseconds.
     pub wrong_clocks: Vec<i64>,
     /// How long one of several hosts runs at most before the next does.
@@ -191,6 +194,12 @@ pub enum Trouble {
     AckLost,
     /// Slack: an event is delayed until after later ones.
     Late,
+    /// In worlds over calls: connections are opened that will be cut at some byte,
+    SocketsCut,
+    /// fall silent,
+    SocketsMute,
+    /// or are to be replaced.
+    SocketsReplaced,
     ModelBusy,
     ModelHangs,
     ModelBreaksOff,
@@ -341,6 +350,7 @@ impl Scenario {
             let by = one_of(&mut rng, &[-40 * 86_400_000, -3_600_000, -5_000, 5_000, 3_600_000, 20 * 3_600_000]);
             events.push((rng.u64(0..lasts), What::Clock { by }));
         }
+        wiring::prepare(seed, 1, &mut setting, &mut events);
         events.extend(retrying::trouble(seed, &events));
         events.sort_by_key(|(at, _)| *at);
         let calm_at = calm_after(&events);
@@ -473,6 +483,7 @@ impl Setting {
             arm: (more.u8(0..4) == 0).then(|| one_of(&mut more, &STACKS)),
             follows_deletes: more.u8(0..6) > 0,
             files: more.u8(0..3) == 0,
+            wired: None,
             wrong_clocks: vec![],
             span: 0,
         }

@@ -12,11 +12,12 @@ use async_trait::async_trait;
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use jiff::SignedDuration;
 use pmk_host::{
-    chat::{Accepted, Attachments, Connection, FileSkipReason, Inbound, ReplyTo},
+    chat::{Attachments, Choice, Connection, FileSkipReason, Inbound, ReplyTo},
     front::{BackfillRequest, Delivery, Fetched, Front, FrontError, Intake, Kind, Lookup, Past, Progress},
     ledger::report::TurnReport,
     store::HostFence,
 };
+use serde_json::Value;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -30,15 +31,23 @@ use crate::{
 mod calls;
 mod doing;
 mod files;
+mod frames;
+mod lines;
 mod posts;
 mod sockets;
+mod watched;
+mod web;
+mod wired;
 
 pub use calls::Known;
 use calls::passing;
 use doing::{Carried, Due};
 pub use doing::{Done, News};
+use lines::Lines;
 pub use posts::{Post, Refused, Tag, direct, number};
 use sockets::{Came, Sockets};
+use web::Expected;
+pub use wired::Wired;
 
 /// The delays after which Slack sends an unacknowledged event again: three times, then never.
 const AGAIN_AFTER: [u64; 3] = [1_000, 60_000, 300_000];
@@ -49,6 +58,9 @@ const LISTENS_SOON: u64 = 30_000;
 /// The numbers of contacts' replies begin here; they are not questions.
 pub const FIRST_OF_CONTACTS: usize = 10_000;
 
+/// The bot: the id of its user, and its own.
+const BOT: [&str; 2] = ["UBOT", "BBOT"];
+
 /// The workspace.
 pub struct Slack {
     world: Arc<World>,
@@ -57,6 +69,8 @@ pub struct Slack {
     more: Vec<Notify>,
     /// The fence that says whether a host may still post, by host.
     fences: Mutex<Vec<Option<Arc<HostFence>>>>,
+    /// Notified when something was acknowledged, or a connection has ended, in worlds [over calls](wired).
+    heard: Notify,
 }
 
 #[derive(Default)]
@@ -74,6 +88,9 @@ struct State {
     sockets: Sockets,
     /// The homes of the processes.
     homes: BTreeSet<PathBuf>,
+    /// What the bot is about to post, in worlds [over calls](wired).
+    expected: Expected,
+    lines: Lines,
 }
 
 /// A person's question.
@@ -132,7 +149,7 @@ impl Slack {
         }
         let more = (0..world.hosts()).map(|_| Notify::new()).collect();
         let fences = Mutex::new(vec![None; world.hosts()]);
-        Slack { world, state: Mutex::new(state), more, fences }
+        Slack { world, state: Mutex::new(state), more, fences, heard: Notify::new() }
     }
 
     /// A process with this home starts posting.
@@ -252,9 +269,13 @@ impl Slack {
     async fn send(&self, intake: &dyn Intake, sending: Sending) -> Sending {
         let world = &self.world;
         world.step(Point::Slack).await;
-        let taken = match sending.carries {
-            Carried::Question(question) => self.send_question(intake, question, &sending.event_id).await,
-            Carried::Done(done) => self.send_done(intake, done).await,
+        let taken = match (sending.carries, world.scenario.setting.wired) {
+            (Carried::Question(question), None) => self.send_question(intake, question, &sending.event_id).await,
+            (Carried::Done(done), None) => self.send_done(intake, done).await,
+            (carries, Some(_)) => {
+                let frame = self.frame(carries, &sending);
+                self.over_a_line(frame).await
+            }
         };
         let now = world.time();
         // Redeliveries of rare events must happen often enough to be tested.
@@ -284,29 +305,49 @@ impl Slack {
         sending
     }
 
+    /// The envelope of an event.
+    fn frame(&self, carries: Carried, Sending { event_id, tries, .. }: &Sending) -> Value {
+        let (now, mut state) = (self.world.time(), self.state());
+        match carries {
+            Carried::Question(question) => {
+                state.questions[question].first_sent_at.get_or_insert(now);
+                state.frame_of_question(question, event_id, *tries)
+            }
+            Carried::Done(done) => {
+                let is_another = state.done[done].first_sent_at.is_some();
+                state.frame_of_done(done, event_id, now, *tries + usize::from(is_another))
+            }
+        }
+    }
+
     /// Delivers a question; returns whether it was accepted.
     async fn send_question(&self, intake: &dyn Intake, question: usize, event_id: &str) -> bool {
-        let mut inbound = {
-            let question = &mut self.state().questions[question];
-            question.first_sent_at.get_or_insert(self.world.time());
-            question.inbound.clone()
-        };
+        let mut inbound = self.state().questions[question].inbound.clone();
         event_id.clone_into(&mut inbound.event_id);
-        {
-            let state = self.state();
-            if state.questions[question].is_stop {
-                state.may_stop_all_of(&self.world, &state.questions[question]);
-            }
-        }
+        self.asks(question);
         let taken = intake.accept(inbound).await;
-        if let Ok(Accepted::New | Accepted::Duplicate) = taken {
-            let mut state = self.state();
-            state.questions[question].accepted_at.get_or_insert(self.world.time());
-            if state.questions[question].is_stop {
-                state.settle_all_of(&self.world, &state.questions[question]);
-            }
+        if taken.is_ok() {
+            self.asked(question);
         }
         taken.is_ok()
+    }
+
+    /// A question comes to the gateway.
+    fn asks(&self, question: usize) {
+        let mut state = self.state();
+        state.questions[question].first_sent_at.get_or_insert(self.world.time());
+        if state.questions[question].is_stop {
+            state.may_stop_all_of(&self.world, &state.questions[question]);
+        }
+    }
+
+    /// The gateway has taken it in.
+    fn asked(&self, question: usize) {
+        let mut state = self.state();
+        state.questions[question].accepted_at.get_or_insert(self.world.time());
+        if state.questions[question].is_stop {
+            state.settle_all_of(&self.world, &state.questions[question]);
+        }
     }
 
     fn post(&self, tag: Tag, place: &ReplyTo, text: &str, came: Came) -> String {
@@ -332,8 +373,92 @@ impl Slack {
             kept_at: None,
             at,
             known: if came == Came::Late { Known::OnlyTo(self.world.host()) } else { Known::ToWhoeverLooks },
+            metadata: Value::Null,
+            grows_since: None,
+            is_stopped: false,
+            named_buttons: vec![],
         });
         ts
+    }
+
+    /// Posts a part, or has it replace a message, and returns the message's id.
+    fn put(&self, tag: Tag, target: &Target<'_>, speech: &Speech<'_>, came: Came) -> Result<String, Refusal> {
+        let Target { place, replaces } = target;
+        let name = match replaces {
+            Some(ts) => (*ts).to_owned(),
+            None => format!("{} {} {:?} {}", place.channel, tag.event_id, tag.kind, tag.number),
+        };
+        if self.world.refuses(&name) {
+            self.world.say(|| format!("slack refuses {} {:?}", tag.event_id, tag.kind));
+            self.state().refused.push(Refused { tag, replaces: replaces.map(str::to_owned) });
+            // Half of the refusals use an unknown error code.
+            let may_pass = name.bytes().map(u32::from).sum::<u32>() % 2 == 0;
+            return Err(Refusal { what: if may_pass { "msg_too_weird" } else { "restricted_action" }, may_pass });
+        }
+        if tag.kind != Kind::Placeholder {
+            tag.numbers().for_each(|number| self.world.witness.settle(number));
+        }
+        let ts = match replaces {
+            None => self.post(tag, place, speech.text, came),
+            Some(ts) => {
+                let at = self.world.time();
+                let mut state = self.state();
+                let Some(post) = state.posts.iter_mut().find(|post| post.ts == *ts && post.is_there()) else {
+                    return Err(Refusal { what: "message_not_found", may_pass: false });
+                };
+                let text = speech.text;
+                self.world.say(|| format!("update {ts} {} {:?}: {}", tag.event_id, tag.kind, head(text)));
+                // A notice that a question is asked again replaces a failure message, which was an answer.
+                if tag.kind != Kind::Notice || !text.starts_with(":repeat:") {
+                    // A late edit only repeats what is already shown.
+                    if post.shows != tag {
+                        (post.shows, post.at) = (tag, at);
+                    }
+                }
+                text.clone_into(&mut post.text);
+                (*ts).to_owned()
+            }
+        };
+        if let Some(post) = self.state().posts.iter_mut().find(|post| post.ts == ts) {
+            post.buttons = speech.buttons.to_vec();
+        }
+        Ok(ts)
+    }
+
+    /// Removes a message.
+    fn remove(&self, ts: &str) -> Result<(), Refusal> {
+        if self.world.refuses(&format!("withdraw {ts}")) {
+            self.becomes(ts, Known::ToNobody);
+            return Err(Refusal { what: "cant_delete_message", may_pass: false });
+        }
+        self.delete(ts);
+        Ok(())
+    }
+}
+
+/// Where a part goes.
+struct Target<'a> {
+    place: &'a ReplyTo,
+    /// The message that it replaces.
+    replaces: Option<&'a str>,
+}
+
+/// What it says.
+struct Speech<'a> {
+    text: &'a str,
+    buttons: &'a [Choice],
+}
+
+/// Slack's answer to what it never does.
+struct Refusal {
+    /// Its error code.
+    what: &'static str,
+    may_pass: bool,
+}
+
+impl From<Refusal> for FrontError {
+    fn from(Refusal { what, may_pass }: Refusal) -> FrontError {
+        FrontError::Refused { what: what.to_owned(), may_pass }
     }
 }
 
@@ -463,7 +588,10 @@ impl State {
 impl Front for Slack {
     async fn listen(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), FrontError> {
         let mut under_way = FuturesUnordered::new();
-        self.state().sockets.opened(self.world.host(), self.world.time());
+        let is_wired = self.world.scenario.setting.wired.is_some();
+        if !is_wired {
+            self.state().sockets.opened(self.world.host(), self.world.time());
+        }
         loop {
             let due = self.take_due();
             let next = match due {
@@ -481,7 +609,9 @@ impl Front for Slack {
                 () = self.world.until(next.unwrap_or(u64::MAX)), if next.is_some() => {}
             }
         }
-        self.state().sockets.closed(self.world.host(), self.world.time());
+        if !is_wired {
+            self.state().sockets.closed(self.world.host(), self.world.time());
+        }
         while under_way.next().await.is_some() {}
         Ok(())
     }
@@ -540,43 +670,9 @@ impl Front for Slack {
             self.state().noticed.extend(tag.numbers());
         }
         let came = self.before_saying(Some(&part.reply_to.channel)).await?;
-        let target = match part.replaces {
-            Some(ts) => ts.to_owned(),
-            None => format!("{} {} {:?} {}", part.reply_to.channel, part.event_id, part.kind, part.number),
-        };
-        if self.world.refuses(&target) {
-            self.state().refused.push(Refused { tag, replaces: part.replaces.map(str::to_owned) });
-            self.world.say(|| format!("slack refuses {} {:?}", part.event_id, part.kind));
-            // Half of the refusals use an unknown error code.
-            let may_pass = target.bytes().map(u32::from).sum::<u32>() % 2 == 0;
-            return Err(FrontError::Refused { what: "msg_too_weird".to_owned(), may_pass });
-        }
-        if tag.kind != Kind::Placeholder {
-            tag.numbers().for_each(|number| self.world.witness.settle(number));
-        }
-        let ts = match part.replaces {
-            None => self.post(tag, part.reply_to, &part.speech.text, came),
-            Some(ts) => {
-                let at = self.world.time();
-                let mut state = self.state();
-                let Some(post) = state.posts.iter_mut().find(|post| post.ts == ts && post.is_there()) else {
-                    return Err(FrontError::Refused { what: "message_not_found".to_owned(), may_pass: false });
-                };
-                self.world.say(|| format!("update {ts} {} {:?}: {}", tag.event_id, tag.kind, head(&part.speech.text)));
-                // A notice that a question is asked again replaces a failure message, which was an answer.
-                if tag.kind != Kind::Notice || !part.speech.text.starts_with(":repeat:") {
-                    // A late edit only repeats what is already shown.
-                    if post.shows != tag {
-                        (post.shows, post.at) = (tag, at);
-                    }
-                }
-                post.text.clone_from(&part.speech.text);
-                ts.to_owned()
-            }
-        };
-        if let Some(post) = self.state().posts.iter_mut().find(|post| post.ts == ts) {
-            post.buttons = part.buttons.iter().map(|button| button.choice).collect();
-        }
+        let buttons: Vec<Choice> = part.buttons.iter().map(|button| button.choice).collect();
+        let target = Target { place: part.reply_to, replaces: part.replaces };
+        let ts = self.put(tag, &target, &Speech { text: &part.speech.text, buttons: &buttons }, came)?;
         self.after().await?;
         Ok(Some(ts))
     }
@@ -594,17 +690,13 @@ impl Front for Slack {
 
     async fn withdraw(&self, _reply_to: &ReplyTo, id: &str) -> Result<(), FrontError> {
         self.before_saying(None).await?;
-        if self.world.refuses(&format!("withdraw {id}")) {
-            self.becomes(id, Known::ToNobody);
-            return Err(FrontError::Refused { what: "cant_delete_message".to_owned(), may_pass: false });
-        }
-        self.delete(id);
+        self.remove(id)?;
         self.after().await
     }
 
     async fn take_back(&self, _reply_to: &ReplyTo, id: &str) -> Result<(), FrontError> {
         let came = self.before(None).await;
-        came.inspect_err(|_| self.keeps(id))?;
+        came.map_err(FrontError::from).inspect_err(|_| self.keeps(id))?;
         self.delete(id);
         self.after().await
     }

@@ -26,7 +26,7 @@ use crate::{
     database::WorldsDatabase,
     model,
     policies::Policies,
-    scenario::{Trouble, What},
+    scenario::{Harm, Trouble, What},
     slack::{Done, FIRST_OF_CONTACTS, Known, Post, Question, Refused, Slack, direct, number},
     witness,
     world::World,
@@ -90,7 +90,7 @@ pub fn of(
     let verdict = Verdict {
         world,
         questions: slack.questions(),
-        posts: but_named_repeats(slack.posts(), &lines),
+        posts: but_named_repeats(slack.posts(), &lines, world),
         done: slack.done(),
         reports: slack.reports(),
         refused: slack.refused(),
@@ -164,10 +164,13 @@ impl Kept {
 
 /// The messages that people see, except late answers after another host had given the same answer: they are allowed if
 /// that host has recorded that its own may be a repeat, because it could not know.
-fn but_named_repeats(posts: Vec<Post>, lines: &[Value]) -> Vec<Post> {
+/// Where that could not be recorded, because the database was out of reach, it cannot be told.
+fn but_named_repeats(posts: Vec<Post>, lines: &[Value], world: &World) -> Vec<Post> {
     let named = |ts: &str| lines.iter().any(|line| line["type"] == "reply.may-repeat" && line["replyTs"] == ts);
+    let is_off = |at: u64| (0..world.hosts()).any(|host| world.scenario.is_hit(Harm::OffDatabase, host, at));
     let is_repeat = |late: &Post| {
-        let is_first = |post: &Post| post.tag == late.tag && post.ts != late.ts && named(&post.ts);
+        let is_known = |post: &Post| named(&post.ts) || is_off(post.posted_at);
+        let is_first = |post: &Post| post.tag == late.tag && post.ts != late.ts && is_known(post);
         late.known != Known::ToWhoeverLooks && late.tag.kind == Kind::Reply && posts.iter().any(is_first)
     };
     posts.iter().filter(|post| !is_repeat(post)).cloned().collect()

@@ -89,6 +89,7 @@ mod thread;
 pub mod tls;
 mod token;
 mod tokens;
+mod transport;
 mod unstored;
 mod web;
 
@@ -97,6 +98,7 @@ pub use config::{MOST_PROMPTS, Prompt, SlackConfig, Stream, Timings};
 pub use limiter::{Limits, Sharers};
 pub use places::{Places, ReplyIn};
 pub use tokens::{TokenPair, TokenSource};
+pub use transport::{Pipe, Transport};
 
 /// The most messages of one reply. They fill more than ten screens; a longer reply is easier to
 /// read in a file.
@@ -189,6 +191,7 @@ impl Front for Slack {
         };
         let status = self.messages.at_work();
         tokio::select! {
+            biased;
             () = sockets.run(&stop) => {}
             () = self.web.follow_tokens() => {}
             never = self.web.follow_refusal() => match never {},

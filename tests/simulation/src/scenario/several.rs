@@ -10,6 +10,7 @@ use super::{
 use crate::{
     random::{dice, one_of},
     wire::Fuse,
+    wiring,
 };
 
 /// Excluded here: trouble that lasts longer than such a world, and trouble of the disk, which these hosts do not use.
@@ -86,6 +87,7 @@ impl Scenario {
         }
         events.extend(rushes(seed, lasts));
         events.sort_by_key(|(at, _)| *at);
+        wiring::prepare(seed, hosts, &mut setting, &mut events);
         let stops = stops_at_work(seed, hosts, &events);
         let calm_at = calm_after(&events).max(calm_after(&stops));
         let probes = probes(&events, calm_at + PROBED_AFTER);

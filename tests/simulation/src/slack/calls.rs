@@ -28,28 +28,50 @@ pub enum Known {
     ToNobody,
 }
 
+/// Why a call was not carried out.
+pub(super) enum Undone {
+    /// Slack says how long to wait.
+    PutOff(Duration),
+    /// Slack failed.
+    Failed(u16),
+    /// It never came to Slack, or Slack did not answer in time.
+    Unanswered,
+}
+
+impl From<Undone> for FrontError {
+    fn from(undone: Undone) -> FrontError {
+        match undone {
+            Undone::PutOff(wait) => {
+                let (what, retry_after) = ("rate limited".to_owned(), Some(wait));
+                FrontError::Transient { what, retry_after, not_made: true }
+            }
+            Undone::Failed(status) => passing(&format!("HTTP {status}")),
+            Undone::Unanswered => passing("no answer"),
+        }
+    }
+}
+
 impl Slack {
     /// The duration of a call, and what may happen to it before it is executed.
-    pub(super) async fn before(&self, channel: Option<&str>) -> Result<Came, FrontError> {
+    pub(super) async fn before(&self, channel: Option<&str>) -> Result<Came, Undone> {
         let world = &self.world;
         world.step(Point::Slack).await;
         let takes = Duration::from_millis(world.dice("slack").u64(5..400));
-        let Some(came) = sockets::arrives(world, takes).await else { return Err(passing("no answer")) };
+        let Some(came) = sockets::arrives(world, takes).await else { return Err(Undone::Unanswered) };
         if world.strikes(Trouble::PutOff) {
             let wait = Duration::from_secs(world.dice("put off").u64(1..30));
             world.say(|| format!("slack: wait {wait:?}"));
-            let (what, retry_after) = ("rate limited".to_owned(), Some(wait));
-            return Err(FrontError::Transient { what, retry_after, not_made: true });
+            return Err(Undone::PutOff(wait));
         }
         if world.strikes(Trouble::NotDone) {
-            return Err(passing("HTTP 503"));
+            return Err(Undone::Failed(503));
         }
         if channel.is_some_and(|channel| world.is_down(channel)) {
-            return Err(passing("HTTP 500"));
+            return Err(Undone::Failed(500));
         }
         if world.strikes(Trouble::SlackHangs) {
             tokio::time::sleep(PATIENCE).await;
-            return Err(passing("no answer within 10 s"));
+            return Err(Undone::Unanswered);
         }
         Ok(came)
     }
@@ -60,20 +82,22 @@ impl Slack {
         if let Some(fence) = fence {
             Fence::holds(&*fence).await?;
         }
-        self.before(channel).await
+        Ok(self.before(channel).await?)
     }
 
-    /// What may happen to the response.
+    /// What may happen to the response: without one, an error.
     pub(super) async fn after(&self) -> Result<(), FrontError> {
+        if self.answers().await { Ok(()) } else { Err(passing("the connection was reset")) }
+    }
+
+    /// Whether the response arrives.
+    pub(super) async fn answers(&self) -> bool {
         self.world.step(Point::Slack).await;
         let is_lost = self.world.hosts() > 1 && {
             let takes = Duration::from_millis(self.world.dice("answer").u64(1..60));
             sockets::arrives(&self.world, takes).await.is_none()
         };
-        match is_lost || self.world.strikes(Trouble::AnswerLost) {
-            true => Err(passing("the connection was reset")),
-            false => Ok(()),
-        }
+        !is_lost && !self.world.strikes(Trouble::AnswerLost)
     }
 
     pub(super) fn becomes(&self, ts: &str, known: Known) {

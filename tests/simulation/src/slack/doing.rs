@@ -6,6 +6,7 @@ use pmk_host::{
     },
     front::{BackfillRequest, Intake, Kind as Posted, Past},
 };
+use pmk_system::error::Failure;
 use serde_json::Value;
 
 use super::{AGAIN_AFTER, FIRST_OF_CONTACTS, Question, Sending, Slack, State, files};
@@ -73,6 +74,14 @@ pub enum News {
     Press(Press),
 }
 
+/// How an action comes to the gateway.
+#[derive(Clone, Copy)]
+pub(super) struct Comes {
+    sent_at: u64,
+    first_sent_at: u64,
+    is_to_known: bool,
+}
+
 /// An answer of this age is known to have been delivered.
 const OLD_ENOUGH: u64 = 60_000;
 
@@ -124,6 +133,13 @@ impl State {
                 let placeholder = self.posts.iter().find(|post| {
                     post.is_there() && post.shows.kind == Posted::Placeholder && post.shows.is_about(&question)
                 });
+                let growing = placeholder.filter(|post| post.grows_since.is_some()).map(|post| post.ts.clone());
+                if let Some(ts) = growing
+                    && world.dice("stop button").bool()
+                {
+                    self.stop_stream(world, number, &question, &ts);
+                    return;
+                }
                 let placeholder = placeholder.filter(|_| world.dice("stop at").bool()).map(|post| post.ts.clone());
                 let reaction = reaction(number, &question, placeholder, "octagonal_sign");
                 self.tell(number, &[deed.about], News::Stop(reaction), due, AGAIN_AFTER.len());
@@ -152,6 +168,23 @@ impl State {
             }
             Kind::Presses => self.press(world, number, &question, due),
         }
+    }
+
+    /// Its reader presses Slack's own button below a message that grows: the bot learns of it when it appends more.
+    fn stop_stream(&mut self, world: &World, number: usize, question: &Question, ts: &str) {
+        self.may_stop_all_of(world, question);
+        if let Some(post) = self.posts.iter_mut().find(|post| post.ts == ts) {
+            post.is_stopped = true;
+        }
+        world.say(|| format!("{ts} is stopped by a person"));
+        self.done.push(Done {
+            about: vec![question.number],
+            news: News::Stop(reaction(number, question, None, "octagonal_sign")),
+            first_sent_at: None,
+            accepted_at: None,
+            told_at: None,
+            is_to_known: false,
+        });
     }
 
     /// Many contacts edit or delete what they have just written.
@@ -376,6 +409,24 @@ impl Slack {
 
     /// Delivers an action; returns whether it was accepted.
     pub(super) async fn send_done(&self, intake: &dyn Intake, place: usize) -> bool {
+        let before = self.does(place);
+        let news = self.state().done[place].news.clone();
+        let taken = match news {
+            News::Edited { edit, .. } => intake.change(Change::Edited(edit)).await,
+            News::Deleted { channel, ts } => {
+                intake.change(deleted(MessageRef { channel, ts }, DeletedAuthor::Us)).await
+            }
+            News::AnswerDeleted { channel, ts, .. } => {
+                intake.change(deleted(MessageRef { channel, ts }, DeletedAuthor::Own)).await
+            }
+            News::Stop(reaction) | News::Again(reaction) | News::Thumb(reaction) => intake.react(reaction).await,
+            News::Press(press) => intake.press(press).await,
+        };
+        self.did(place, &before, taken.as_ref().map(drop))
+    }
+
+    /// An action comes to the gateway.
+    pub(super) fn does(&self, place: usize) -> Comes {
         let (world, sent_at) = (&self.world, self.world.time());
         let (Done { about, news, .. }, first_sent_at) = {
             let done = &mut self.state().done[place];
@@ -400,18 +451,13 @@ impl Slack {
             let stopped = state.questions.iter().filter(|question| about.contains(&question.number));
             stopped.for_each(|question| state.may_stop_all_of(world, question));
         }
-        let taken = match news.clone() {
-            News::Edited { edit, .. } => intake.change(Change::Edited(edit)).await,
-            News::Deleted { channel, ts } => {
-                intake.change(deleted(MessageRef { channel, ts }, DeletedAuthor::Us)).await
-            }
-            News::AnswerDeleted { channel, ts, .. } => {
-                intake.change(deleted(MessageRef { channel, ts }, DeletedAuthor::Own)).await
-            }
-            News::Stop(reaction) | News::Again(reaction) | News::Thumb(reaction) => intake.react(reaction).await,
-            News::Press(press) => intake.press(press).await,
-        };
-        if let Err(failure) = &taken {
+        Comes { sent_at, first_sent_at, is_to_known }
+    }
+
+    /// The gateway has taken in an action, or failed to; returns whether it counts as taken in.
+    pub(super) fn did(&self, place: usize, comes: &Comes, taken: Result<(), &Failure>) -> bool {
+        let (world, Comes { sent_at, first_sent_at, is_to_known }) = (&self.world, *comes);
+        if let Err(failure) = taken {
             world.say(|| format!("not taken in: {}", World::why(failure.message())));
             return false;
         }
@@ -425,6 +471,7 @@ impl Slack {
             (done.accepted_at, done.told_at, done.is_to_known) = (Some(world.time()), Some(sent_at), is_to_known);
         }
         let (at, follows) = (world.time(), world.scenario.setting.follows_deletes);
+        let (about, news) = (state.done[place].about.clone(), state.done[place].news.clone());
         match news {
             News::Edited { version, .. } => {
                 for question in state.questions.iter().filter(|question| about.contains(&question.number)) {

@@ -4,6 +4,7 @@ use pmk_host::{
     chat::{Choice, ReplyTo},
     front::{Delivery, Kind},
 };
+use serde_json::Value;
 
 use super::{Known, Question};
 
@@ -22,12 +23,20 @@ pub struct Post {
     pub place: ReplyTo,
     /// Its buttons.
     pub buttons: Vec<Choice>,
+    /// What they are called, in worlds over calls.
+    pub named_buttons: Vec<(String, Choice)>,
     pub posted_at: u64,
     /// When an attempt to delete it last failed.
     pub kept_at: Option<u64>,
     /// Since when it has shown its current content.
     pub at: u64,
     pub known: Known,
+    /// The metadata that the bot gave it, in worlds [over calls](super::wired).
+    pub metadata: Value,
+    /// It is streamed, since this time, and more can be appended.
+    pub grows_since: Option<u64>,
+    /// A person has stopped it by Slack's own button.
+    pub is_stopped: bool,
 }
 
 /// The relation of a message to a question.

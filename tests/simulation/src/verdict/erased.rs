@@ -38,7 +38,15 @@ impl Verdict<'_> {
         let attempts = self.world.erasures.attempts();
         let went = attempts.iter().any(|attempt| attempt.is_at(question) && attempt.takes_parked)
             || self.went_for_its_age(question);
-        went && (self.is_told(question) || self.is_refused(question))
+        went && (self.is_told(question) || self.is_refused(question) || self.says_parked(question))
+    }
+
+    /// Whether the ledger says that something of its conversation was parked. One that is answered is parked for what
+    /// remains to be done, and its asker is not told.
+    fn says_parked(&self, question: &Question) -> bool {
+        let session = question.inbound.key.to_string();
+        let mut lines = self.ledger.lines().filter(|line| line.contains("\"turn.parked\""));
+        lines.any(|line| line.contains(&format!("\"session\":\"{session}\"")))
     }
 
     /// Whether its conversation may have been erased for its age, and was seen to be.

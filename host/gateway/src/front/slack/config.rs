@@ -11,6 +11,7 @@ use super::{
     limiter::{Limits, Sharers},
     places::Places,
     tokens::TokenSource,
+    transport::Transport,
 };
 use crate::front::{Fence, SENT_AGAIN_FOR};
 
@@ -57,6 +58,8 @@ pub struct SlackConfig {
     pub bot_token: SecretString,
     /// Where new tokens come from at run time; `None` if they never change.
     pub source: Option<Arc<dyn TokenSource>>,
+    /// What carries everything to Slack; `None` for the network.
+    pub transport: Option<Arc<dyn Transport>>,
     /// The address of the Web API: loopback, or https on a Slack domain.
     pub api_url: String,
     /// Allows any https address for `api_url`, to which the tokens are sent. For the command line
@@ -89,6 +92,7 @@ impl SlackConfig {
             app_token,
             bot_token,
             source: None,
+            transport: None,
             api_url: DEFAULT_API_URL.to_owned(),
             allow_any_api_url: false,
             request_timeout: Duration::from_secs(10),

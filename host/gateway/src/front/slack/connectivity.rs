@@ -163,6 +163,7 @@ impl Connectivity {
             let changed = self.changed.notified();
             match self.look(intake) {
                 Some(again) => tokio::select! {
+                    biased;
                     () = changed => {}
                     () = sleep_until(again) => {}
                 },

@@ -1,7 +1,6 @@
 //! Asks about files, and fetches them. The token is sent only to Slack's own hosts: no redirect is followed.
 
 use reqwest::{Response, StatusCode, Url, header::CONTENT_TYPE};
-use secrecy::ExposeSecret;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -50,8 +49,8 @@ pub(super) async fn file(web: &Web, address: &str, said_bytes: Option<u64>, most
         return Ok(Err(FileSkipReason::Elsewhere));
     }
     let tokens = web.tokens.now();
-    let get = web.client.get(url).bearer_auth(tokens.of(Token::Bot).expose_secret());
-    let fetched = async { read(get.send().await?, said_bytes, most).await };
+    let get = web.client.get(url);
+    let fetched = async { read(web.sent(get, tokens.of(Token::Bot)).await?, said_bytes, most).await };
     let fetched = tokio::time::timeout(web.time_limit, fetched).await;
     let failure = |cause| CallFailure { method: METHOD, token: Token::Bot, cause };
     fetched.unwrap_or(Err(Cause::TimedOut(web.time_limit))).map_err(failure)

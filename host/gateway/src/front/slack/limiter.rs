@@ -244,6 +244,7 @@ impl Limiter {
                 }
             };
             tokio::select! {
+                biased;
                 () = changed => {}
                 () = room => {}
                 () = self.closed.cancelled() => {}

@@ -13,12 +13,11 @@ use reqwest::Url;
 use rustls::ClientConfig;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
     time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout},
 };
 use tokio_tungstenite::{
-    Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config,
-    tungstenite::{Bytes, Error as WsError, Message, protocol::WebSocketConfig},
+    Connector, MaybeTlsStream, WebSocketStream, client_async_tls_with_config,
+    tungstenite::{Bytes, Error as WsError, Message, error::UrlError, protocol::WebSocketConfig},
 };
 
 use super::{
@@ -27,6 +26,7 @@ use super::{
     envelope::{Frame, InboundContext, acknowledgement},
     failure,
     token::Token,
+    transport::{Pipe, Transport},
 };
 
 /// How many messages may wait for the intake before reading pauses,
@@ -44,7 +44,7 @@ const TOO_MANY: &str = "too_many_websockets";
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
 /// An open connection, over TCP with or without TLS; in tests, over a pipe.
-pub(super) struct Link<'a, S = MaybeTlsStream<TcpStream>> {
+pub(super) struct Link<'a, S = MaybeTlsStream<Box<dyn Pipe>>> {
     socket: WebSocketStream<S>,
     reception: InboundContext<'a>,
     timings: Timings,
@@ -103,14 +103,19 @@ impl<'a> Link<'a> {
     /// Connects and waits for Slack's hello: from then on, events may arrive.
     pub(super) async fn open(
         url: Url,
+        transport: &dyn Transport,
         tls: Arc<ClientConfig>,
         reception: InboundContext<'a>,
         timings: Timings,
     ) -> Result<Self, LinkError> {
         let late = |_| LinkError::lost(format!("it did not open within {:.1} s", timings.connect.as_secs_f64()));
-        // Without Nagle's algorithm: an acknowledgement is one small frame, and Slack waits for it.
-        let connecting =
-            connect_async_tls_with_config(url.as_str(), Some(bounds()), true, Some(Connector::Rustls(tls)));
+        let connecting = async {
+            let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
+                return Err(WsError::Url(UrlError::NoHostName));
+            };
+            let pipe = transport.dial(host, port).await?;
+            client_async_tls_with_config(url.as_str(), pipe, Some(bounds()), Some(Connector::Rustls(tls))).await
+        };
         let connected = timeout(timings.connect, connecting).await.map_err(late)?;
         let (socket, _) = connected.map_err(|error| LinkError::lost(describe(&error)))?;
         let mut link = Link::over(socket, reception, timings);

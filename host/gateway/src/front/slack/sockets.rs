@@ -56,6 +56,7 @@ impl<'a> Sockets<'a> {
     pub(super) async fn run(&self, stop: &CancellationToken) {
         let kept = join_all((0..self.timings.connections).map(|_| self.keep_one(stop)));
         tokio::select! {
+            biased;
             _ = kept => {}
             () = self.reception.hearing.tell(self.reception.intake) => {}
         }
@@ -72,6 +73,7 @@ impl<'a> Sockets<'a> {
             // The predecessor closes while this one already works.
             let halted = async {
                 tokio::select! {
+                    biased;
                     () = halt.cancelled() => None,
                     turn = self.turn_after(&mut changes) => Some(turn),
                 }
@@ -137,6 +139,7 @@ impl<'a> Sockets<'a> {
                 self.attempt().await
             };
             let attempt = tokio::select! {
+                biased;
                 () = halt.cancelled() => return None,
                 attempt = attempt => attempt,
             };
@@ -175,7 +178,7 @@ impl<'a> Sockets<'a> {
         if !is_safe_socket(&url) {
             return Err(LinkError::Refused { what: UNSAFE_SOCKET.to_owned(), hint: UNSAFE_SOCKET_HINT.to_owned() });
         }
-        Link::open(url, Arc::clone(self.tls), self.reception, self.timings).await
+        Link::open(url, &*self.web.transport, Arc::clone(self.tls), self.reception, self.timings).await
     }
 }
 
@@ -188,6 +191,7 @@ async fn while_closing<T>(
     let mut awaited = pin!(awaited);
     loop {
         tokio::select! {
+            biased;
             value = &mut awaited => return value,
             Some(()) = retiring.next() => {}
         }

@@ -10,7 +10,7 @@
 //! that call, and is retried until Slack would have removed it by itself.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -68,9 +68,9 @@ pub(super) struct Statuses {
 #[derive(Debug, Default)]
 struct State {
     /// By the event that is being answered.
-    shown: HashMap<String, Shown>,
+    shown: BTreeMap<String, Shown>,
     /// Statuses that no message removes, and when Slack will have removed them.
-    left: HashMap<Thread, Instant>,
+    left: BTreeMap<Thread, Instant>,
     /// The number of calls in progress for each thread.
     under_way: HashMap<Thread, usize>,
     /// Whether Slack accepts none at all, and the channels without statuses.
@@ -80,7 +80,7 @@ struct State {
 }
 
 /// Where a status is shown.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Thread {
     pub(super) channel: String,
     pub(super) ts: String,
@@ -286,6 +286,7 @@ impl Statuses {
         let look_every = self.renew_after / LOOKS;
         loop {
             tokio::select! {
+                biased;
                 () = self.changed.notified() => {}
                 () = sleep(look_every) => {}
             }

@@ -37,6 +37,7 @@ use super::{
     renewal::Renewal,
     token::Token,
     tokens::{TokenPair, Tokens},
+    transport::Transport,
 };
 use crate::{
     chat::{MessageRef, ReplyTo},
@@ -86,7 +87,9 @@ impl Answer {
 
 /// A client of the Web API.
 pub(super) struct Web {
+    /// Makes requests, which the transport carries.
     pub(super) client: Client,
+    pub(super) transport: Arc<dyn Transport>,
     pub(super) address: ApiAddress,
     pub(super) tokens: Tokens,
     pub(super) time_limit: Duration,
@@ -227,9 +230,12 @@ impl Web {
             .redirect(redirect::Policy::none())
             // The WebSocket does not use a proxy either.
             .no_proxy();
+        let client = client.build()?;
+        let transport = config.transport.clone().unwrap_or_else(|| Arc::new(client.clone()));
         let pair = TokenPair { app: config.app_token.clone(), bot: config.bot_token.clone() };
         Ok(Web {
-            client: client.build()?,
+            client,
+            transport,
             address: address.clone(),
             tokens: Tokens::new(&pair, config.source.clone()),
             time_limit: config.request_timeout,
@@ -541,13 +547,18 @@ impl Web {
 
     /// Makes a call with this token, within the time limit.
     pub(super) async fn once(&self, request: RequestBuilder, token: &SecretString) -> Result<Answer, Cause> {
-        let answer = async { received(request.bearer_auth(token.expose_secret()).send().await?).await };
+        let answer = async { received(self.sent(request, token).await?).await };
         let answered =
             tokio::time::timeout(self.time_limit, answer).await.unwrap_or(Err(Cause::TimedOut(self.time_limit)));
         if let Ok(Answer { aside: Aside { ahead: Some(ahead), .. }, .. }) = &answered {
             *self.clock_ahead.lock().unwrap_or_else(PoisonError::into_inner) = Some(*ahead);
         }
         answered
+    }
+
+    /// Sends a request with this token.
+    pub(super) async fn sent(&self, request: RequestBuilder, token: &SecretString) -> reqwest::Result<Response> {
+        self.transport.call(request.bearer_auth(token.expose_secret()).build()?).await
     }
 }
 
