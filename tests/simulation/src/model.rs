@@ -267,6 +267,13 @@ impl WorldsModel {
         answer
     }
 
+    /// The number of words of a long answer: enough for a file, where there is room for it.
+    fn length_of_long(&self) -> usize {
+        let setting = &self.world.scenario.setting;
+        let is_file = setting.wired.is_some() && setting.window > 100_000 && self.world.dice("file").bool();
+        if is_file { 16_000 } else { 2_000 }
+    }
+
     /// Says a text paragraph by paragraph, or the beginning of it.
     async fn says(&self, text: &str, listener: &dyn Listener, to_its_end: bool) {
         let mut rng = self.world.dice("says");
@@ -386,8 +393,11 @@ impl WorldsModel {
         }
         world.step(Point::Model).await;
         if world.dice("long answer").u8(0..15) == 0 {
-            text.push_str(&"word ".repeat(2_000));
-            text.extend(call.map(|call| world.witness.long(call)));
+            text.push_str(&"word ".repeat(self.length_of_long()));
+            text.extend(call.map(witness::end));
+        }
+        if let Some(call) = call {
+            world.witness.answered_with(call, &text);
         }
         answers(vec![Block::Text { text }], Stop::End)
     }

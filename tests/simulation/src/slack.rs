@@ -1,7 +1,7 @@
 //! Slack: delivers people's messages until they are acknowledged, accepts the bot's calls, and fails as Slack does.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     ops::Range,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -46,7 +46,7 @@ pub use doing::{Done, News};
 use lines::Lines;
 pub use posts::{Post, Refused, Tag, direct, number};
 use sockets::{Came, Sockets};
-use web::Expected;
+use web::{Expected, Lane, Upload};
 pub use wired::Wired;
 
 /// The delays after which Slack sends an unacknowledged event again: three times, then never.
@@ -91,6 +91,9 @@ struct State {
     /// What the bot is about to post, in worlds [over calls](wired).
     expected: Expected,
     lines: Lines,
+    uploads: Vec<Upload>,
+    /// Until when the bot is to wait with calls.
+    put_off: BTreeMap<Lane, u64>,
 }
 
 /// A person's question.
@@ -157,6 +160,8 @@ impl Slack {
         self.fences()[self.world.host()] = Some(Arc::new(fence));
         let mut state = self.state();
         state.homes.insert(home.to_owned());
+        let host = self.world.host();
+        state.put_off.retain(|(of, ..), _| *of != host);
         state.sockets.begins(self.world.time());
     }
 
@@ -377,6 +382,7 @@ impl Slack {
             grows_since: None,
             is_stopped: false,
             named_buttons: vec![],
+            file: None,
         });
         ts
     }

@@ -62,6 +62,11 @@ fn called(text: &str) -> impl Iterator<Item = &str> {
     text.split(OPEN).skip(1).filter_map(|piece| Some(piece.split_once(CLOSE)?.0))
 }
 
+/// A text without what may be between its words.
+fn solid(text: &str) -> String {
+    text.split_whitespace().collect()
+}
+
 /// The record of acknowledged changes.
 #[derive(Default)]
 pub struct Witness(Mutex<Known>);
@@ -90,8 +95,8 @@ struct Known {
     erased_whole: BTreeSet<String>,
     /// Questions that are the first of their conversations, because everything before them was erased.
     first: BTreeSet<usize>,
-    /// The calls that the model gave a long answer, of several messages.
-    long: BTreeSet<u64>,
+    /// What it said, by the call.
+    answers: BTreeMap<u64, String>,
     /// Questions that may have been answered.
     settled: BTreeSet<usize>,
     /// Questions that may have been stopped, by what is not acknowledged yet.
@@ -127,14 +132,14 @@ impl Witness {
         numbers.for_each(|number| self.settle(number));
     }
 
-    /// The model gives this call a long answer; returns its end.
-    pub fn long(&self, call: u64) -> String {
-        self.known().long.insert(call);
-        end(call)
+    /// The model has said this.
+    pub fn answered_with(&self, call: u64, text: &str) {
+        self.known().answers.insert(call, solid(text));
     }
 
-    pub fn is_long(&self, call: u64) -> bool {
-        self.known().long.contains(&call)
+    /// Whether a text holds all that the model said in this call.
+    pub fn is_whole(&self, call: u64, text: &str) -> bool {
+        self.known().answers.get(&call).is_none_or(|said| solid(text).contains(said))
     }
 
     /// The gateway has acknowledged an edit of a question, which it knew or not when the edit came.

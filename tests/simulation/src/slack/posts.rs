@@ -23,8 +23,10 @@ pub struct Post {
     pub place: ReplyTo,
     /// Its buttons.
     pub buttons: Vec<Choice>,
-    /// What they are called, in worlds over calls.
+    /// What they and those before them are called, in worlds over calls: a press may come later.
     pub named_buttons: Vec<(String, Choice)>,
+    /// The name of the file that it is.
+    pub file: Option<String>,
     pub posted_at: u64,
     /// When an attempt to delete it last failed.
     pub kept_at: Option<u64>,

@@ -31,17 +31,33 @@ const MAX_STREAMED: usize = 12_000;
 /// How long a host that cannot reach Slack tries to connect.
 const NO_ROUTE: Duration = Duration::from_secs(5);
 
+/// Shares files that were uploaded.
+const COMPLETE: &str = "files.completeUploadExternal";
+
+/// A file on its way.
+pub(super) struct Upload {
+    name: String,
+    content: Option<String>,
+}
+
 /// What the bot is about to post. Slack learns only a name for each part, with which the bot finds it again.
 #[derive(Default)]
 pub(super) struct Expected {
     /// The parts, by their event and their name.
     parts: BTreeMap<(String, String), Tag>,
+    /// The parts that are files, by their names.
+    files: BTreeMap<String, Tag>,
     /// The event that is answered in a thread of a channel.
     answered: BTreeMap<(String, String), String>,
 }
 
 impl Expected {
     pub(super) fn part(&mut self, part: &Delivery<'_>) {
+        if part.kind == Kind::Document {
+            let of: String = part.event_id.chars().filter(|c| c.is_ascii_alphanumeric()).collect();
+            self.files.insert(format!("answer-{of}-{}.md", part.number), Tag::of(part));
+            return;
+        }
         let name = match (part.kind, part.parked_at_ms) {
             (Kind::Placeholder, _) => "placeholder".to_owned(),
             (Kind::Notice, Some(at_ms)) => format!("parked-{at_ms}"),
@@ -89,12 +105,22 @@ impl Transport for Carrier {
             return Ok(slack.file(address).await);
         }
         let method = request.url().path().trim_start_matches("/api/").to_owned();
-        let given = arguments(&request);
-        let says = method.starts_with("chat.") && method != "chat.delete";
-        let channel = given["channel"].as_str().filter(|_| says);
+        let given = match method.strip_prefix("/upload/") {
+            Some(file) => json!({"file": file, "content": String::from_utf8_lossy(body(&request))}),
+            None => arguments(&request),
+        };
+        let says = method.starts_with("chat.") && method != "chat.delete" || method == COMPLETE;
+        let posts_in = given["channel"].as_str().filter(|_| method == "chat.postMessage");
+        let lane = (slack.world.host(), method.clone(), posts_in.map(str::to_owned));
+        slack.may_call(&lane);
+        let channel = given["channel"].as_str().or(given["channel_id"].as_str()).filter(|_| says);
         let came = match slack.before(channel).await {
             Ok(came) => came,
-            Err(Undone::PutOff(wait)) => return Ok(put_off(wait.as_secs())),
+            Err(Undone::PutOff(wait)) => {
+                let until = slack.world.time() + wait.as_secs() * 1_000;
+                slack.state().put_off.insert(lane, until);
+                return Ok(put_off(wait.as_secs()));
+            }
             Err(Undone::Failed(status)) => return Ok(response(status, &Value::Null)),
             // The caller has a time limit.
             Err(Undone::Unanswered) => {
@@ -137,10 +163,13 @@ impl Transport for Carrier {
     }
 }
 
+fn body(request: &Request) -> &[u8] {
+    request.body().and_then(|body| body.as_bytes()).unwrap_or_default()
+}
+
 /// The arguments of a call: of one that reads, in its address; of one that writes, as JSON.
 fn arguments(request: &Request) -> Value {
-    let body = request.body().and_then(|body| body.as_bytes()).and_then(|body| serde_json::from_slice(body).ok());
-    body.unwrap_or_else(|| {
+    serde_json::from_slice(body(request)).unwrap_or_else(|_| {
         let pairs = request.url().query_pairs();
         Value::Object(pairs.map(|(name, value)| (name.into_owned(), json!(value))).collect())
     })
@@ -188,7 +217,18 @@ fn choices(given: &Value) -> Vec<Choice> {
     frames::buttons(&given["blocks"]).into_iter().map(|(_, choice)| choice).collect()
 }
 
+/// What Slack limits together: of one host the calls of a method, and of posts those into one channel.
+pub(super) type Lane = (usize, String, Option<String>);
+
 impl Slack {
+    /// Checks that the bot waits for as long as it was told.
+    fn may_call(&self, lane: &Lane) {
+        let now = self.world.time();
+        if self.state().put_off.get(lane).is_some_and(|until| now < *until) {
+            self.world.breach(format!("the bot calls {} although it is to wait", lane.1));
+        }
+    }
+
     fn carry_out(&self, method: &str, given: &Value, came: Came) -> Answer {
         match method {
             "auth.test" => {
@@ -213,8 +253,21 @@ impl Slack {
             "chat.appendStream" => self.appends(given),
             "chat.stopStream" => self.stops_stream(given),
             "conversations.history" | "conversations.replies" => self.history(given),
+            "files.getUploadURLExternal" => {
+                let mut state = self.state();
+                state.uploads.push(Upload { name: word(given, "filename").to_owned(), content: None });
+                let id = format!("F{}", state.uploads.len());
+                Ok(json!({"upload_url": format!("http://127.0.0.1:9/upload/{id}"), "file_id": id}))
+            }
+            COMPLETE => self.shares(given, came),
             "conversations.open" => Ok(json!({"channel": {"id": super::direct(word(given, "users"))}})),
             "assistant.threads.setStatus" | "reactions.add" | "chat.postEphemeral" => Ok(json!({})),
+            other if other.starts_with("/upload/") => {
+                let mut state = self.state();
+                let upload = state.upload(word(given, "file")).ok_or("file_not_found")?;
+                upload.content = Some(word(given, "content").to_owned());
+                Ok(json!({}))
+            }
             other => {
                 self.world.breach(format!("the bot calls {other}, which is not simulated"));
                 Err("unknown_method")
@@ -274,7 +327,7 @@ impl Slack {
     fn notes(&self, ts: &str, given: &Value) {
         if let Some(post) = self.state().posts.iter_mut().find(|post| post.ts == ts) {
             post.metadata = given["metadata"].clone();
-            post.named_buttons = frames::buttons(&given["blocks"]);
+            post.named_buttons.extend(frames::buttons(&given["blocks"]));
         }
     }
 
@@ -292,6 +345,24 @@ impl Slack {
             Some(content) => respond(http::Response::builder().status(200), content),
             None => respond(http::Response::builder().status(404), String::new()),
         }
+    }
+
+    /// Posts a file that was uploaded.
+    fn shares(&self, given: &Value, came: Came) -> Answer {
+        let (name, content) = {
+            let mut state = self.state();
+            let upload = state.upload(word(&given["files"][0], "id")).ok_or("file_not_found")?;
+            (upload.name.clone(), upload.content.clone().ok_or("file_not_found")?)
+        };
+        let tag = self.state().expected.files.get(&name).cloned().ok_or("file_not_found")?;
+        let thread_ts = given["thread_ts"].as_str().map(str::to_owned);
+        let place = ReplyTo { channel: word(given, "channel_id").to_owned(), thread_ts };
+        let target = Target { place: &place, replaces: None };
+        let ts = self.put(tag, &target, &Speech { text: &content, buttons: &[] }, came)?;
+        if let Some(post) = self.state().posts.iter_mut().find(|post| post.ts == ts) {
+            post.file = Some(name);
+        }
+        Ok(json!({"files": given["files"]}))
     }
 
     fn starts_stream(&self, given: &Value, came: Came) -> Answer {
@@ -342,7 +413,8 @@ impl Slack {
             tag.numbers().for_each(|number| self.world.witness.settle(number));
             post.metadata = metadata.clone();
             (post.tag, post.shows, post.at) = (tag.clone(), tag, now);
-            (post.buttons, post.named_buttons) = (choices(given), frames::buttons(&given["blocks"]));
+            post.buttons = choices(given);
+            post.named_buttons.extend(frames::buttons(&given["blocks"]));
             message["metadata"] = metadata.clone();
         }
         Ok(json!({"ts": ts, "message": message}))
@@ -363,6 +435,9 @@ impl Slack {
             if !post.metadata.is_null() {
                 message["metadata"] = post.metadata.clone();
             }
+            if let Some(name) = &post.file {
+                message["files"] = json!([{"name": name}]);
+            }
             message
         });
         let is_said = |asked: &&Question| !asked.is_deleted && asked.said_at <= self.world.time();
@@ -379,6 +454,11 @@ impl Slack {
 }
 
 impl State {
+    fn upload(&mut self, id: &str) -> Option<&mut Upload> {
+        let number: usize = id.strip_prefix('F')?.parse().ok()?;
+        self.uploads.get_mut(number.checked_sub(1)?)
+    }
+
     /// The message of a call, which must still be streamed.
     fn streamed(&mut self, given: &Value, now: u64) -> Result<&mut Post, &'static str> {
         let ts = word(given, "ts");

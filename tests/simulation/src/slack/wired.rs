@@ -82,6 +82,10 @@ impl Front for Wired {
         self.front.split(text, kind)
     }
 
+    fn most_parts(&self) -> usize {
+        self.front.most_parts()
+    }
+
     async fn deliver(&self, part: Delivery<'_>) -> Result<Option<String>, FrontError> {
         {
             let mut state = self.slack.state();
