@@ -28,6 +28,9 @@ const MALFORMED: &str = r#"{"error":{"type":"invalid_request_error","message":"m
 /// What every summary begins with.
 pub const SUMMARY: &str = "They went through the parts one by one.";
 
+/// What it begins to say before it breaks off.
+pub const TAKEN_BACK: &str = "Let me see.";
+
 /// The name of a question, which is part of its text.
 pub fn name(number: usize) -> String {
     format!("{OPEN}q{number}{CLOSE}")
@@ -334,7 +337,7 @@ impl WorldsModel {
         };
         if world.strikes(Trouble::ModelBreaksOff) {
             if let Some(listener) = listener {
-                self.says("Let me see.\n\nIt has teeth.\n\nThey turn.\n\n", listener, false).await;
+                self.says(&format!("{TAKEN_BACK}\n\nIt has teeth.\n\nThey turn.\n\n"), listener, false).await;
             }
             charge();
             return Err(ModelError::new(ErrorClass::Transport, "the stream ended early"));

@@ -400,6 +400,16 @@ impl Scenario {
         })
     }
 
+    /// Whether a process may have been killed or restarted at some time between these.
+    pub fn kills_between(&self, from: u64, to: u64) -> bool {
+        self.events.iter().any(|event| match event.what {
+            // It waits until a point is reached.
+            What::Kill { .. } => event.at <= to,
+            What::Restart => (from..=to).contains(&event.at),
+            _ => false,
+        })
+    }
+
     /// Whether this host was suspended or cut off at some time of this period.
     pub fn is_harmed(&self, of: usize, period: &RangeInclusive<u64>) -> bool {
         self.events.iter().any(|event| match event.what {

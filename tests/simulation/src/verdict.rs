@@ -46,6 +46,9 @@ use heeded::Vote;
 /// A model with a smaller window has hardly room for the system prompt and a question.
 const LEAST_ROOM: u64 = 2_500;
 
+/// The time within which it is stored which message grows, in milliseconds.
+const STORED_WITHIN: u64 = 60_000;
+
 /// Only a message with more characters may be too long for a model.
 const LONGEST_LINE: usize = 400;
 
@@ -418,6 +421,13 @@ impl Verdict<'_> {
         let is_along =
             |parked: &Parked| parked.message.as_ref().is_some_and(|message| message.ts != question.inbound.ts);
         let is_kept = parked.is_some_and(|parked| parked.placeholder.is_none() && !is_along(parked));
+        // Which message grows is stored a moment after it began.
+        let is_stored =
+            |post: &&Post| !self.world.scenario.kills_between(post.posted_at, post.posted_at + STORED_WITHIN);
+        let grew = self.posts.iter().filter(waits).any(|post| post.grows_since.is_some() && is_stored(&post));
+        if grew && parked.is_some_and(|parked| parked.told) {
+            breaches.push(format!("the beginning of an answer to q{number} stays, and it is parked"));
+        }
         if self.posts.iter().any(|post| waits(&post)) && !is_kept && !self.went_parked(question) {
             breaches.push(format!("a placeholder for q{number} waits for ever"));
         }

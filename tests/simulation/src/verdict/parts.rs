@@ -6,6 +6,7 @@ use pmk_host::front::Kind;
 
 use super::Verdict;
 use crate::{
+    model,
     slack::{FIRST_OF_CONTACTS, Post, Question, number},
     witness,
 };
@@ -67,6 +68,9 @@ impl Verdict<'_> {
                 continue;
             }
             let text: String = parts.iter().map(|part| part.text.as_str()).collect();
+            if text.contains(model::TAKEN_BACK) {
+                breaches.push(format!("the answer to {event_id} holds what the model has taken back"));
+            }
             let mut calls = witness::answers(&text);
             if let Some(call) = calls.find(|call| !self.world.witness.is_whole(*call, &text)) {
                 breaches.push(format!("the answer to {event_id} lacks a part of the model's answer {call}"));

@@ -88,6 +88,7 @@ async fn slack(far: DuplexStream) -> WebSocketStream<DuplexStream> {
 async fn noticed(link: &mut Link<'_, DuplexStream>, other_end: impl Future<Output = ()>) -> Duration {
     let start = Instant::now();
     select! {
+        biased;
         served = link.serve(pending::<()>()) => assert!(matches!(served, ServeOutcome::LinkError(LinkError::Lost { .. }))),
         () = other_end => unreachable!("it goes on for ever"),
     }
@@ -156,6 +157,7 @@ async fn a_quiet_connection_that_answers_stays() {
     let answering = async { while let Some(Ok(_)) = far.next().await {} };
     let hour = sleep(Duration::from_secs(3_600));
     let served = select! {
+        biased;
         served = link.serve(hour) => served,
         () = answering => unreachable!("the pipe is open"),
     };
@@ -287,6 +289,7 @@ async fn long_messages_wait_at_slack_until_the_store_is_done() {
         pending::<()>().await
     };
     select! {
+        biased;
         _ = link.serve(sleep(Duration::from_secs(60))) => {}
         () = sending => unreachable!("it goes on for ever"),
     }
