@@ -1,6 +1,8 @@
 #!/bin/sh
 # Installs pmk-host from where its packages are: a folder, or an address. Nothing is installed whose checksum is wrong.
 set -eu
+# Others run the program, whatever the umask of whoever installs it.
+umask 022
 
 # As the program itself goes by it.
 case ${LC_ALL:-${LC_MESSAGES:-${LANG:-}}} in

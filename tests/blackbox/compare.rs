@@ -292,6 +292,21 @@ fn what_differs_is_said_in_the_readers_language() {
     assert!(!["fewer", "more", "less", "points"].iter().any(|word| verdict.contains(word)), "{verdict}");
 }
 
+/// Regression: a category that is called as a row of the report is was translated, as if it were that row.
+#[test]
+fn the_name_that_somebody_gave_a_category_of_questions_was_translated() {
+    let (home, corpus) = (Home::new(), small());
+    let questions = corpus.path().join("questions.jsonl");
+    let asked = std::fs::read_to_string(&questions).expect("questions");
+    std::fs::write(&questions, asked.replace("said-once", "decisions")).expect("questions");
+    let mut command = home.command(&["compare", "--policy", "standard", "--policy", "strict", "--window", "24000"]);
+    command.arg("--questions").arg(questions).arg("--histories").arg(corpus.path().join("histories"));
+    command.env("LC_ALL", CHINESE);
+    let shown = finish(command, "").ok().stdout;
+    let of_category = shown.lines().filter(|line| line.starts_with("  decisions "));
+    assert_eq!((of_category.count(), shown.contains("\n決定 ")), (2, true), "{shown}");
+}
+
 /// Once, it was `no difference shown`, although three conversations cannot show any.
 #[test]
 fn too_few_conversations_for_any_difference_were_said_to_show_none() {

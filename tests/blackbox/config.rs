@@ -270,6 +270,35 @@ fn the_store_that_the_command_line_names_is_the_one_that_is_shown() {
     assert!(!secret.to_string().contains("secret@"), "{secret}");
 }
 
+/// The pages said that any `slack` in the file was enough, and that a token in the environment was not.
+#[test]
+fn which_model_decides_where_none_is_named_depends_on_the_file_and_on_a_token_or_key() {
+    for (file, has_token, model) in [
+        (None, false, "sim"),
+        (None, true, "sim"),
+        (Some(json!({})), false, "sim"),
+        (Some(json!({})), true, "claude-cli"),
+        (Some(json!({"slack": {"replyIn": "thread"}})), false, "sim"),
+        (Some(json!({"slack": {"replyIn": "thread"}})), true, "claude-cli"),
+        (Some(json!({"slack": {"botToken": "xoxb-1"}})), false, "claude-cli"),
+        (Some(json!({"apiKey": "sk-1"})), false, "claude-cli"),
+    ] {
+        let home = Home::new();
+        let told = format!("{file:?} {has_token}");
+        if let Some(mut file) = file {
+            file["version"] = json!(1);
+            home.write("gateway.json", file.to_string());
+        }
+        let mut command = home.command(&["--json", "config", "show"]);
+        if has_token {
+            command.env("PMK_SLACK_APP_TOKEN", "xapp-1");
+        }
+        let settings = finish(command, "").ok().json();
+        let found = settings.as_array().expect("a list").iter().find(|setting| setting["key"] == "model").cloned();
+        assert_eq!(found, Some(json!({"key": "model", "value": model, "from": "default"})), "{told}");
+    }
+}
+
 /// Regression: the check was content, and the start was refused.
 #[test]
 fn a_token_in_a_file_whose_path_is_not_whole_is_refused_by_the_check_as_by_the_start() {

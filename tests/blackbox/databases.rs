@@ -293,6 +293,18 @@ fn commands_work_on_the_database_and_name_it_without_its_password() {
     assert!(again.stderr.contains("is not empty"), "{}", again.stderr);
 }
 
+/// The home was named, in which nothing is kept.
+#[test]
+fn a_list_without_conversations_names_the_database_that_was_read() {
+    let Some(server) = postgres::server() else { return };
+    let (home, store) = (Home::new(), server.database());
+    let secret = store.replace("pmk@", "pmk:s3cret@");
+    home.write("gateway.json", serde_json::json!({"version": 1, "store": secret}).to_string());
+    home.run(&["run", "--model", "sim"], "").ok();
+    let listed = home.run(&["sessions", "list"], "").ok();
+    assert!(listed.stderr.contains(&format!("no conversations yet in `{store}`")), "{}", listed.stderr);
+}
+
 /// Nothing said that the home goes on with the store that was copied, and on the way back each hint led to the next
 /// error.
 /// Regression: it was said to refuse access, with the hint to check user and password.

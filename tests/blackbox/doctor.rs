@@ -219,7 +219,7 @@ async fn a_credential_that_only_the_service_gets_is_not_called_missing() {
     }
     let with = "-p EnvironmentFile=-/etc/pmk-host/environment -p LoadCredential=app -p LoadCredential=bot \
                 -p LoadCredential=key pmk-host --home HOME doctor --offline`";
-    assert!(shown.contains("`systemd-run --pty --same-dir -p User=") && shown.contains(with), "{shown}");
+    assert!(shown.contains("`systemd-run --pty -p WorkingDirectory=HOME -p User=") && shown.contains(with), "{shown}");
     // It checks what was to be checked here.
     let mut named = command();
     named.args(["--policy", "strict", "--policy", "own.wasm", "--set", "standard.language=zh-TW", "--no-wasi"]);

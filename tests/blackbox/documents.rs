@@ -178,6 +178,41 @@ fn every_command_has_its_row() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
+/// Regression: the line about prompts was in no table.
+#[test]
+fn every_check_of_doctor_has_its_row() {
+    let mut paths = vec![];
+    files(&repository("host/gateway/src/diagnostics/doctor"), ".rs", &mut paths);
+    let sources: Vec<String> = paths.iter().map(|path| std::fs::read_to_string(path).expect("UTF-8")).collect();
+    let lines = sources.iter().flat_map(|source| source.lines());
+    let named = lines.filter_map(|line| line.split_once("const NAME: &str = \"")?.1.strip_suffix("\";"));
+    let there: BTreeSet<&str> = named.collect();
+    assert!(there.len() > 10, "{there:?}");
+    let page = Page::read("docs/operating.md");
+    let told: Vec<_> = page.rows("| check | what it looks at |").map(|cells| cells[0].to_owned()).collect();
+    let has_row = |name: &&&str| told.iter().any(|cell| cell.split('`').any(|code| code == **name));
+    let missing: Vec<_> = there.iter().filter(|name| !has_row(name)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// Regression: how much one answer may ask for was on no page.
+#[test]
+fn the_bounds_of_an_answer_are_those_of_the_program() {
+    let source = std::fs::read_to_string(repository("host/gateway/src/turn/act.rs")).expect("the program");
+    let page = Page::read("docs/directives.md");
+    for (constant, before, after) in [
+        ("MAX_TOOL_ROUNDS: u32", "at most ", " rounds with tool calls"),
+        ("MAX_FENCED_ROUNDS: u32", "or ", " with fenced directives"),
+        ("MAX_CALLS: u32", "; ", " calls are looked at"),
+        ("CALLS_AT_ONCE: usize", "and ", " run at once"),
+        ("MAX_IDLE_ROUNDS: u32", "After ", " rounds in a row"),
+    ] {
+        let (_, rest) = source.split_once(&format!("const {constant} = ")).expect(constant);
+        let (bound, _) = rest.split_once(';').expect("its end");
+        assert!(page.says(&format!("{before}{bound}{after}")), "{constant}: {bound}");
+    }
+}
+
 #[test]
 fn every_event_of_the_ledger_has_its_row_and_no_row_is_about_nothing() {
     let sources = sources();

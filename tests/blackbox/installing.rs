@@ -6,7 +6,7 @@ use std::{
     fs,
     io::{BufRead, BufReader, Write},
     net::TcpListener,
-    os::unix::fs::symlink,
+    os::unix::fs::{PermissionsExt, symlink},
     path::PathBuf,
     process::Command,
 };
@@ -154,6 +154,17 @@ fn it_installs_from_a_folder_in_every_shell_and_says_what_is_next() {
         );
         assert!(offer.prefix().join("share/doc/pmk-host/README.md").exists());
     }
+}
+
+/// Regression: where root's new files are root's alone, the service's account could not run the program.
+#[test]
+fn what_was_installed_under_a_strict_umask_could_be_run_by_nobody_else() {
+    let offer = Offer::of(&["1.2.3"]);
+    let from = offer.packages().display().to_string();
+    offer.install(&["sh", "-c", r#"umask 077; exec sh "$@""#, "sh"], &["--from", &from]).ok();
+    let mode = |path: &str| fs::metadata(offer.prefix().join(path)).expect(path).permissions().mode() & 0o777;
+    let modes = ["bin", "bin/pmk-host", "share/doc/pmk-host/README.md"].map(mode);
+    assert_eq!(modes, [0o755, 0o755, 0o644]);
 }
 
 #[test]

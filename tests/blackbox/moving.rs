@@ -1,7 +1,7 @@
 //! `sessions export|import|reset --to-turn|show --turns`: conversations on their way from pmk, to pmk, and from
 //! one home to another.
 
-use std::{fs, path::Path};
+use std::{fs, io::Write, path::Path};
 
 use pmk_core::{Message, testing};
 use serde_json::{Value, json};
@@ -128,6 +128,66 @@ fn what_is_moved_in_is_talked_on_about() {
     assert_eq!(document["marker"]["turns"], 12);
 }
 
+/// An empty or unreadable file counted as its conversation: it hid the older one, and emptied the window.
+#[test]
+fn a_file_that_has_lost_its_messages_is_not_imported_in_place_of_anything() {
+    let (home, desk) = (Home::cold(), Desk::new());
+    let (some, none) = (session(&[("user", "q"), ("assistant", "a")]).to_string(), session(&[]).to_string());
+    desk.write("slack/channels/C1/messages.jsonl", "");
+    desk.write("slack/channels/C1/chat-session.json", &some);
+    desk.write("slack/users/U2/session.json", &some);
+    desk.write("slack/users/U3/session.json", &none);
+    let tree = desk.path("slack");
+    let imported = home.run(&["--json", "sessions", "import", &tree], "");
+    assert_eq!(imported.status.code(), Some(1), "{}", imported.stderr);
+    assert!(imported.stderr.contains("messages.jsonl` contains no readable message"), "{}", imported.stderr);
+    let document = imported.json();
+    assert_eq!((&document["imported"], &document["failed"]), (&json!(2), &json!(1)), "{document}");
+    assert_eq!(conversations(&home), 2, "of who has said nothing, nothing is there");
+    let before = everything(&home);
+    desk.write("slack/users/U2/session.json", &none);
+    for lost in ["", "\0\0\0\0\n"] {
+        desk.write("slack/channels/C1/messages.jsonl", lost);
+        let refused = home.run(&["sessions", "import", &tree, "--replace"], "");
+        assert_eq!(refused.status.code(), Some(1), "{}", refused.stderr);
+        assert!(refused.stderr.contains("messages.jsonl` contains no readable message"), "{}", refused.stderr);
+        assert_eq!(everything(&home), before);
+    }
+}
+
+/// The times of its messages are made up from its end: all of them looked new, and the turns counted double.
+#[test]
+fn a_session_that_went_on_in_pmk_is_there_once_after_a_second_import() {
+    let (home, desk) = (Home::cold(), Desk::new());
+    let mut history = session(&[("user", "q1"), ("assistant", "a1"), ("user", "q2"), ("assistant", "a2")]);
+    desk.write("session.json", &history.to_string());
+    home.run(&["sessions", "import", &desk.path("session.json")], "").ok();
+    let more = [json!({"role": "user", "content": "q3"}), json!({"role": "assistant", "content": "a3"})];
+    history["messages"].as_array_mut().expect("a list").extend(more);
+    history["lastActiveAt"] = json!(1_777_342_416_133_u64 + 86_400_000);
+    history["turns"] = json!(8);
+    desk.write("session.json", &history.to_string());
+    home.run(&["sessions", "import", &desk.path("session.json"), "--replace"], "").ok();
+    let list = home.run(&["sessions", "list", "--json"], "").ok().json();
+    let counts = ["turns", "live_messages", "archived_messages"].map(|count| list[0][count].as_u64());
+    assert_eq!(counts, [Some(8), Some(6), Some(0)], "{list}");
+}
+
+/// pmk went on from the file that it had, and an import of ours skipped the one that was written as older.
+#[test]
+fn an_export_to_pmk_is_not_written_beside_a_file_that_pmk_reads_instead() {
+    let (home, desk) = (Home::cold(), Desk::new());
+    desk.write("slack/channels/C1/chat-session.json", &session(&[("user", "q"), ("assistant", "a")]).to_string());
+    home.run(&["sessions", "import", &desk.path("slack")], "").ok();
+    desk.write("tree/channels/C1/messages.jsonl", "{\"role\":\"user\",\"content\":\"q\"}\n");
+    let tree = desk.path("tree");
+    let refused = home.run(&["sessions", "export", "slack:channel:C1", "--format", "pmk", "--to", &tree], "");
+    assert_eq!(refused.status.code(), Some(1), "{}", refused.stderr);
+    let named = format!("error: `{tree}/channels/C1/messages.jsonl` already exists\n  hint: ");
+    assert!(refused.stderr.starts_with(&named), "{}", refused.stderr);
+    assert_eq!(fs::read_dir(desk.path("tree/channels/C1")).expect("a folder").count(), 1);
+}
+
 /// A home with turns that were dropped, reset and kept, and a message that stands shortened.
 fn lived_in() -> Home {
     let home = Home::new();
@@ -194,6 +254,30 @@ fn an_export_that_was_cut_off_is_imported_as_far_as_it_goes_and_said_to_be_cut_o
         assert!(!said.contains("intact"), "{name}: {said}");
         assert_eq!(conversations(&fresh), imported, "{name}");
     }
+}
+
+/// It was said that one conversation is not imported, and nothing of all those after it.
+#[test]
+fn an_export_with_a_line_that_is_too_long_to_be_read_is_imported_as_far_as_it_goes_and_said_to_be_cut_short() {
+    let (home, desk) = (lived_in(), Desk::new());
+    home.run(&["sessions", "export", "--all", "--to", &desk.path("all.jsonl")], "").ok();
+    let all = desk.read("all.jsonl");
+    let second = all.rfind("{\"session\":").expect("two conversations");
+    desk.write("all.jsonl", &all[..second]);
+    let mut file = fs::File::options().append(true).open(desk.path("all.jsonl")).expect("a file");
+    // A hole in it is as good as a text.
+    file.set_len(second as u64 + (65 << 20)).expect("a hole");
+    write!(file, "\n{}", &all[second..]).expect("the rest");
+    let fresh = Home::cold();
+    let finished = fresh.run(&["sessions", "import", &desk.path("all.jsonl")], "");
+    let said = &finished.stderr;
+    assert_eq!(finished.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("` cannot be read to its end: line ") && said.contains("what comes after is missing"),
+        "{said}"
+    );
+    assert!(!said.contains("not imported"), "{said}");
+    assert_eq!(conversations(&fresh), 1);
 }
 
 /// Each that was killed left a hidden file behind, for ever.

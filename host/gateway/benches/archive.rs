@@ -7,7 +7,7 @@ use std::{cell::Cell, hint::black_box, time::Duration};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use pmk_core::{Archive, Message};
-use pmk_host::store::{DumpedMessage, SessionDump, Store, StoreArchive, Verbosity};
+use pmk_host::store::{DumpedMessage, SessionDump, Store, StoreArchive};
 
 const CONVERSATIONS: usize = 10;
 const MESSAGES: usize = 10_000;
@@ -58,8 +58,9 @@ fn conversation(at: usize) -> SessionDump {
         turns: (MESSAGES / 2) as u64,
         dropped_turns: 0,
         marker_template: None,
-        verbosity: Verbosity::default(),
+        verbosity: None,
         messages: (0..MESSAGES).map(message).collect(),
+        has_made_up_times: false,
         live: vec![],
         cases: vec![],
         images: vec![],

@@ -15,7 +15,7 @@ mod component;
 use std::{sync::Arc, time::Duration};
 
 use pmk_core::{Archive, Block, Entry, Message, Origin, Role, Transcript};
-use pmk_host::store::{DumpedMessage, SessionDump, Store, StoreArchive, Verbosity};
+use pmk_host::store::{DumpedMessage, SessionDump, Store, StoreArchive};
 use pmk_policy::{
     CompileLimits, Compiler, IncomingInput, Layer, Limits, Outcome, OverflowInput, Phase, Policy, PruneInput, Record,
     Rung, Runtime, RuntimeConfig, Settings, Stack, limits,
@@ -204,8 +204,9 @@ fn recorded(store: &Store) -> StoreArchive {
         turns: (MESSAGES / 2) as u64,
         dropped_turns: 0,
         marker_template: None,
-        verbosity: Verbosity::default(),
+        verbosity: None,
         messages: (0..MESSAGES).map(message).collect(),
+        has_made_up_times: false,
         live: vec![],
         cases: vec![],
         images: vec![],

@@ -102,7 +102,7 @@ impl Mra {
         let mut result = self.call(question, cancel, &mut on_progress).await;
         let retried = result.as_ref().is_err_and(Failure::is_silent) && !cancel.is_cancelled();
         if retried {
-            tracing::warn!(repo = question.repo(), "`mra ask` failed without output, retrying once");
+            tracing::warn!(repo = question.repo(), "`mra ask` failed with nothing on stderr, retrying once");
             result = self.call(question, cancel, &mut on_progress).await;
         }
         let outcome = Outcome { question: question.clone(), result, retried, duration: started.elapsed() };

@@ -118,6 +118,13 @@ impl Preambles {
         *self.takes_tools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Adopts what is stored, possibly by another host, which has reported it.
+    pub(crate) fn adopt(&self, takes_tools: Option<bool>) {
+        if let Some(takes) = takes_tools {
+            is_news(&mut self.takes_tools.lock().unwrap_or_else(PoisonError::into_inner), takes);
+        }
+    }
+
     /// Notes that a request with tools was answered.
     pub(crate) async fn tools_were_taken(&self) {
         // Answers are frequent: only the first one takes the lock.
@@ -126,7 +133,7 @@ impl Preambles {
         }
     }
 
-    /// Notes that tools were refused. This is reported once: in the log, in the ledger, to the
+    /// Notes that tools were refused. Each host that finds out reports it once: in the log, in the ledger, to the
     /// admins.
     pub(crate) async fn tools_were_refused(&self, how: &'static str, reason: &str) {
         if !self.learn_tools(false).await {
@@ -139,7 +146,8 @@ impl Preambles {
             how,
             reason,
             "the model's server does not accept tools: from now on it is asked for fenced directives\n  hint: once it \
-             does, stop the gateway, run `pmk-host model forget` and start it to try tools again"
+             does, stop the gateway (all hosts of a database), run `pmk-host model forget` and start it to try tools \
+             again"
         );
         self.learning.ledger.note(Event::ModelNoTools { provider: provider.into(), model: model.into(), how });
         self.learning.admins.tell(self.learning.messages.no_tools(model));

@@ -343,6 +343,11 @@ impl Store {
         Ok(Store { shared: Arc::new(shared) })
     }
 
+    /// Returns the name shown to people: without a password.
+    pub fn name(&self) -> String {
+        self.shared.place.name()
+    }
+
     /// Waits until the open store is lost (its file deleted, replaced, emptied or truncated) and returns how. From
     /// then on nothing is stored, and the process has to end. Waits for ever if that does not happen.
     pub async fn lost(&self) -> StoreError {

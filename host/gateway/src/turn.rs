@@ -170,10 +170,17 @@ async fn answer(
         let placeholder = placeholder::show(services, &turn, &is_made).await?;
         Ok::<_, TurnError>(placed.get_or_init(|| placeholder))
     };
-    let begin = gather::gather(services, (&turn, merged), live, said, &placed);
+    let journal = OnceLock::new();
+    let begin = gather::gather(services, (&turn, merged), live, said, &placed, &journal);
     let make = async {
         let _is_made = is_made.clone().drop_guard();
-        let mut work = unless(&interrupted, pin!(begin)).await?;
+        let begun = unless(&interrupted, pin!(begin)).await;
+        let mut work = begun.inspect_err(|_| {
+            // Policies may have been asked by then.
+            if let Some(journal) = journal.get() {
+                batch.give_up(record::given_up_early(journal));
+            }
+        })?;
         let outcome =
             AssertUnwindSafe(unless(&interrupted, pin!(converse(services, &mut work, batch)))).catch_unwind().await;
         let outcome = outcome.unwrap_or_else(|panic| {
@@ -191,9 +198,7 @@ async fn answer(
                 Ok((work, outcome))
             }
             Err(error) => {
-                if let Some(asking) = act::unsent(&work) {
-                    Box::pin(act::take_back(&services.store, asking, 1)).await;
-                }
+                Box::pin(act::take_back(&services.store, act::unsent(&work))).await;
                 batch.give_up(record::given_up(&work));
                 Err(error)
             }
@@ -213,8 +218,8 @@ async fn answer(
         }
         Err(error) => (Err(error), false),
     };
-    if let Some(asking) = unsent.filter(|_| !is_stored) {
-        Box::pin(act::take_back(&services.store, asking, 1)).await;
+    if !is_stored {
+        Box::pin(act::take_back(&services.store, unsent)).await;
     }
     if recorded.is_ok() {
         drop(batch.take_given_up());

@@ -274,10 +274,7 @@ impl<'a> Report<'a> {
             403 if says(&words::REFUSAL) => Some(ErrorClass::Refused),
             403 => Some(ErrorClass::Auth),
             408 => Some(ErrorClass::Timeout),
-            // Where a wait is named, waiting helps, and more money is not needed.
-            429 if says(&words::BILLING) && self.said.retry_after.is_none() && self.failed.retry_after.is_none() => {
-                Some(ErrorClass::Billing)
-            }
+            429 if says(&words::BILLING) => Some(self.used_up()),
             429 => Some(self.rate_limited()),
             500 if self.is_llama_cpp_s() => Some(self.overflow()),
             500.. => Some(self.overloaded()),
@@ -291,7 +288,7 @@ impl<'a> Report<'a> {
         }
         let says = |words: &regex::RegexSet| words.is_match(&self.words);
         if says(&words::BILLING) {
-            Some(ErrorClass::Billing)
+            Some(self.used_up())
         } else if says(&words::RATE_LIMIT) {
             Some(self.rate_limited())
         } else if words::TOO_LONG_FOR_A_FILTER.is_match(&self.words) {
@@ -400,6 +397,11 @@ impl<'a> Report<'a> {
 
     fn rate_limited(&self) -> ErrorClass {
         ErrorClass::RateLimited { retry_after: self.retry_after() }
+    }
+
+    /// What is paid for is used up. Where a wait is named, waiting helps, and more money is not needed.
+    fn used_up(&self) -> ErrorClass {
+        if self.retry_after().is_some() { self.rate_limited() } else { ErrorClass::Billing }
     }
 
     fn overloaded(&self) -> ErrorClass {

@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use self::events::Transcript;
 use super::{
     Answer, ErrorClass, Meter, Model, ModelError, Request, classify,
+    error::MAX_WAIT,
     families::{self, Family},
 };
 
@@ -310,7 +311,7 @@ impl Model for ClaudeCli {
                 // Neither a stalled one nor a whole answer is worth the same again.
                 error.action().asks_the_same_again() && ![self.silence(), ModelError::too_large()].contains(error)
             })
-            .adjust(|_, wait| wait.filter(|wait| Instant::now() + *wait < deadline))
+            .adjust(|error, wait| error.wait(wait, MAX_WAIT, deadline))
             .notify(|error, wait| {
                 tracing::warn!(
                     model = self.config.model,

@@ -1,12 +1,17 @@
 //! Why there is no answer.
 
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
 
 use thiserror::Error;
 
 /// The maximum size of what is kept of an answer, in bytes: far above that of any model, and no more than can be
 /// searched for directives and shown without harm.
 pub(crate) const MAX_ANSWER_BYTES: usize = 1 << 20;
+/// The longest wait that a provider may ask for; if it asks for more, there is no retry.
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// Why there is no answer. It is shown with the class in words before the message.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -112,6 +117,15 @@ impl ModelError {
             ErrorClass::RateLimited { retry_after } | ErrorClass::Overloaded { retry_after } => retry_after,
             _ => None,
         }
+    }
+
+    /// How long to wait before the same request is sent again: as the backoff says, or longer if the provider asks for
+    /// that. `None` if it asks for more than `max_wait`, or if the time of the call would be over by then.
+    pub(crate) fn wait(&self, backoff: Option<Duration>, max_wait: Duration, deadline: Instant) -> Option<Duration> {
+        let asked = self.retry_after();
+        let wait = backoff?.max(asked.unwrap_or_default());
+        let too_long = asked > Some(max_wait) || Instant::now() + wait >= deadline;
+        (!too_long).then_some(wait)
     }
 }
 

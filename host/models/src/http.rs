@@ -27,6 +27,7 @@ use tokio::time::timeout;
 use super::{
     Answer, ErrorClass, Listener, Meter, ModelError, OpenError, Usage,
     classify::{self, Failed},
+    error::MAX_WAIT,
     foreign,
     sse::{Decoder, Event},
 };
@@ -66,7 +67,7 @@ impl Default for Limits {
             connect_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(60),
             call_timeout: Duration::from_secs(600),
-            max_wait: Duration::from_secs(60),
+            max_wait: MAX_WAIT,
             attempts: 4,
             first_wait: Duration::from_millis(500),
         }
@@ -219,12 +220,7 @@ impl Endpoint {
                 Again::Once => !std::mem::replace(&mut has_broken_off, true),
                 Again::Later => true,
             })
-            .adjust(|failure, wait| {
-                let asked = failure.error.retry_after();
-                let wait = wait?.max(asked.unwrap_or_default());
-                let too_long = asked > Some(self.limits.max_wait) || Instant::now() + wait >= deadline;
-                (!too_long).then_some(wait)
-            })
+            .adjust(|failure, wait| failure.error.wait(wait, self.limits.max_wait, deadline))
             .notify(|failure, wait| {
                 tracing::warn!(
                     host = self.url.host_str(),

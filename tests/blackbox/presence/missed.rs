@@ -215,6 +215,33 @@ async fn what_was_missed_in_a_channel_was_lost_if_slack_could_not_return_it_at_o
     assert!(slack.call_count("conversations.history") >= 2, "the first one has failed");
 }
 
+/// Regression: with each attempt to read a thread that Slack could not return, its whole channel was read again, and
+/// counted again.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_channel_of_a_thread_that_slack_could_not_return_was_read_from_its_beginning_and_counted_each_time() {
+    let slack = Slack::start(rules().without_statuses().unlimited()).await;
+    let home = Home::new();
+    home.write("gateway.json", r#"{"version":1,"slack":{"replyIn":"thread"}}"#);
+    let gateway = talking_with(&home, &slack, &[]).await;
+    let thread = slack.mention("C1", "U1", "a thread?", None);
+    home.await_events("turn.processed", 1);
+    gateway.kill();
+    age(&home, 10 * MINUTE);
+    let open = slack.talk("C1", "U1", "<@U0BOT> and what then?", Some(&thread.ts));
+    slack.fault("conversations.replies", Fault::Error("internal_error"));
+    let gateway = Gateway::start(&home, &slack, &[]);
+    let has_failed = || gateway.log().contains("cannot read what was missed there now").then_some(());
+    until_async("a thread that is not returned", has_failed).await;
+    slack.heal("conversations.replies");
+    answered(&slack, &open).await;
+    let counted = home.await_events("gateway.caught-up", 2);
+    let conversations: Vec<_> = counted.iter().map(|event| event["conversations"].as_u64()).collect();
+    assert_eq!(conversations, [Some(1), Some(1)], "the channel, then the thread");
+    let read = slack.calls("conversations.history");
+    let oldest = |at: usize| read[at].body["oldest"].as_str().expect("a time");
+    assert!(oldest(1) > oldest(0), "{read:?}");
+}
+
 /// The home of a gateway that has answered a mention in C1, and has been away for ten minutes.
 async fn away_from_a_channel(slack: &Slack) -> Home {
     let home = Home::new();

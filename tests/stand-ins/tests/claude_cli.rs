@@ -174,6 +174,24 @@ async fn waiting_helps_against_an_overload() {
     assert_eq!(stage.ask().await.map(|answer| answer.blocks), Ok(vec![Block::Text { text: "at last".into() }]));
 }
 
+/// It was asked again after two seconds, whatever it had said.
+#[tokio::test]
+async fn the_wait_that_claude_names_was_not_kept() {
+    let busy = |wait: &str| {
+        let text = format!("API Error: Request rejected (429) · try again in {wait}");
+        let result = json!({"type": "result", "subtype": "success", "is_error": true, "result": text,
+                            "api_error_status": 429, "terminal_reason": "completed"});
+        format!("out {result}\nexit 1\n---\nanswer at last")
+    };
+    let before = Instant::now();
+    stage(&busy("500ms")).ask().await.expect("an answer");
+    assert!(before.elapsed() >= Duration::from_millis(500), "{:?}", before.elapsed());
+    let stage = stage(&busy("61s"));
+    let error = stage.ask().await.expect_err("too long a wait");
+    assert_eq!(error.class, ErrorClass::RateLimited { retry_after: Some(Duration::from_secs(61)) });
+    assert_eq!(stage.calls().len(), 1);
+}
+
 #[tokio::test]
 async fn garbage_silence_and_crashes_are_said() {
     for (script, expected) in [

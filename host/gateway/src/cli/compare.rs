@@ -2,9 +2,9 @@
 
 use std::{
     fs::{self, FileType},
-    io,
+    io, iter,
     num::NonZeroUsize,
-    os::unix::fs::MetadataExt,
+    os::unix::fs::{FileTypeExt, MetadataExt},
     path::{Path, PathBuf},
     time::Instant,
 };
@@ -321,18 +321,31 @@ fn write(path: &Path, content: &str) -> Result<(), Failure> {
     )
 }
 
-/// Refuses a link or a pipe that another user has put there: they would read the report, or have another file replaced.
+/// Refuses a link or a pipe that another user has put there, or where a link of one's own leads: they would read the
+/// report, or have another file replaced.
 fn check_owner(path: &Path) -> Result<(), Failure> {
-    match fs::symlink_metadata(path) {
-        Ok(there) if is_foreign(there.file_type(), there.uid(), geteuid().as_raw()) => Err(Failure::new(format!(
-            "cannot write `{}`: it is a link or a pipe of another user (uid {})",
-            path.display(),
-            there.uid()
-        ))
-        .hint("specify a file of your own")),
+    let places = iter::successors(Some(path.to_owned()), |place| behind(place)).take(MAX_LINKS);
+    for (links, place) in places.enumerate() {
         // Why there is nothing to be seen is said by whoever writes.
-        _ => Ok(()),
+        let Ok(there) = fs::symlink_metadata(&place) else { break };
+        // `/dev/stdout` may lead to the terminal of whoever has become this user.
+        let is_terminal = links > 0 && there.file_type().is_char_device();
+        if !is_terminal && is_foreign(there.file_type(), there.uid(), geteuid().as_raw()) {
+            return Err(Failure::new(format!(
+                "cannot write `{}`: it is a link or a pipe of another user (uid {})",
+                place.display(),
+                there.uid()
+            ))
+            .hint("specify a file of your own"));
+        }
     }
+    Ok(())
+}
+
+/// Returns where a link leads; `None` if it is none.
+fn behind(link: &Path) -> Option<PathBuf> {
+    let target = fs::read_link(link).ok()?;
+    Some(link.parent().unwrap_or(Path::new("")).join(target))
 }
 
 /// Whether what is no plain file belongs to somebody who is neither this user nor the administrator.
@@ -357,13 +370,13 @@ fn place(path: &Path) -> PathBuf {
         if let Ok(place) = fs::canonicalize(&path) {
             return place;
         }
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         // A link may lead to what is not there yet.
-        let Ok(target) = fs::read_link(&path) else {
+        let Some(target) = behind(&path) else {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
             let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
             return path.file_name().map_or_else(|| path.clone(), |name| folder.join(name));
         };
-        path = folder.join(target);
+        path = target;
     }
     path
 }
@@ -490,7 +503,9 @@ impl From<crate::evaluation::compare::prices::PricesError> for Failure {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{lchown, symlink};
+
+    use pmk_stand_ins::not_run;
 
     use super::*;
 
@@ -512,6 +527,24 @@ mod tests {
         write(&link, "a report").expect("a link of one's own");
         assert_eq!(fs::read_to_string(&file).expect("a file"), "a report");
         check_owner(Path::new("/dev/stdout")).expect("it is the administrator's");
+    }
+
+    /// Regression: only the first of several links was looked at.
+    #[test]
+    fn a_report_followed_the_link_of_another_user_if_a_link_of_ones_own_led_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [own, theirs] = ["own.html", "theirs.html"].map(|name| folder.path().join(name));
+        symlink("theirs.html", &own).expect("a link");
+        symlink("report.html", &theirs).expect("a link");
+        check_writable(&own).expect("both are one's own");
+        if !geteuid().is_root() {
+            not_run::say("giving a link to another user needs root");
+            return;
+        }
+        lchown(&theirs, Some(65_534), None).expect("root may");
+        let refused = check_writable(&own).expect_err("it leads to the link of another user").to_string();
+        let expected = format!("cannot write `{}`: it is a link or a pipe of another user", theirs.display());
+        assert!(refused.starts_with(&expected), "{refused}");
     }
 
     /// Regression: such a link was replaced by the report.

@@ -12,8 +12,11 @@ pub(super) fn command<'a>(home: &Path, credentials: impl IntoIterator<Item = &'a
     let credentials: String =
         credentials.into_iter().map(|name| format!(" -p LoadCredential={}", quoted(name))).collect();
     let words: String = words.iter().map(|word| format!(" {}", quoted(word))).collect();
+    // That account may not be allowed into the folder in which the command is given.
+    let folder = std::path::absolute(home).unwrap_or_else(|_| home.to_owned());
+    let folder = quoted(&format!("WorkingDirectory={}", folder.display())).into_owned();
     format!(
-        "systemd-run --pty --same-dir -p User={user} -p EnvironmentFile=-{ENVIRONMENT_FILE}{credentials} pmk-host{words}"
+        "systemd-run --pty -p {folder} -p User={user} -p EnvironmentFile=-{ENVIRONMENT_FILE}{credentials} pmk-host{words}"
     )
 }
 

@@ -69,7 +69,7 @@ async fn list(context: &Context, store: &Store) -> Result<(), Failure> {
         return print_json(&sessions.iter().map(summary).collect());
     }
     if sessions.is_empty() {
-        context.say(&format!("no conversations yet in `{}`", context.home.display()));
+        context.say(&format!("no conversations yet in `{}`", store.name()));
         return Ok(());
     }
     let heading = ["KEY", "#TURNS", "#LIVE", "#TOKENS", "#DROPPED", "#ARCHIVED", "LAST ACTIVE"];

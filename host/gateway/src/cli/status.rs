@@ -221,7 +221,8 @@ impl Shown {
                 }
             }
         }
-        if let (None, Some(Report { policies, settings, suspended, .. })) = (&self.store, &self.look.report)
+        let are_listed = self.store.as_ref().is_some_and(|store| store.hosts.is_ok());
+        if let (false, Some(Report { policies, settings, suspended, .. })) = (are_listed, &self.look.report)
             && !policies.is_empty()
         {
             line(messages.status_policies(messages.layers(&names(policies)), settings.as_ref(), None));
@@ -271,9 +272,38 @@ impl Shown {
 
 #[cfg(test)]
 mod tests {
+    use pmk_core::Language;
     use unicode_width::UnicodeWidthStr;
 
-    use super::NAME_COLUMNS;
+    use super::*;
+    use crate::presence::health::Freshness;
+
+    /// Regression: neither what the hosts decide by was shown, nor what this gateway does.
+    #[test]
+    fn policies_were_missing_while_the_database_could_not_be_asked() {
+        let policy = json!({"name": "strict", "version": "1.0.0", "sha256": "c0ffee"});
+        let suspension = json!({"policy": policy, "decision": "prune", "left": 7, "reason": "it trapped"});
+        let report = json!({"connection": null, "policies": [policy], "suspended": [suspension]});
+        let shown = |store: Option<Shared>| {
+            let look = Look {
+                work: None,
+                pid: Some(1),
+                state: None,
+                beat_ms: None,
+                age: None,
+                report: Some(serde_json::from_value(report.clone()).expect("a report")),
+                level: Level::Degraded,
+                heartbeat: Freshness::Fresh,
+                reasons: vec![],
+            };
+            let page = Shown { look, store }.page(&Messages::new(Language::English));
+            (page.contains("strict 1.0.0"), page.contains("it trapped"))
+        };
+        let shared = |hosts| Shared { name: "postgres://pmk@db/pmk".into(), hosts };
+        assert_eq!(shown(None), (true, true));
+        assert_eq!(shown(Some(shared(Err(Failure::new("it does not answer"))))), (true, true));
+        assert_eq!(shown(Some(shared(Ok(vec![])))), (false, false), "each host says so for itself");
+    }
 
     /// Regression: the Chinese label for `supervised` was wider than its column, and its value stood elsewhere.
     #[test]

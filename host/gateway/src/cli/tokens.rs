@@ -93,9 +93,17 @@ impl Token {
     /// # Errors
     /// It cannot be fetched.
     pub fn resolve(&self) -> Result<SecretString, Failure> {
+        self.resolve_within(None)
+    }
+
+    /// As [`resolve`](Token::resolve); a command is ended after this time.
+    ///
+    /// # Errors
+    /// The same, or the command has not ended by then.
+    pub fn resolve_within(&self, limit: Option<Duration>) -> Result<SecretString, Failure> {
         match self {
             Token::Known(token) => Ok(token.clone()),
-            Token::OfFile(secret) => secret.resolve(),
+            Token::OfFile(secret) => secret.resolve_within(limit),
         }
     }
 }

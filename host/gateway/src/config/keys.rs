@@ -37,7 +37,7 @@ pub fn file() -> Shape {
 pub fn keys() -> Vec<Key> {
     vec![
         Key::new("version", Shape::Whole(VERSION..=VERSION), "The version of the format.").needed(),
-        Key::new("model", text(), "The model: PROVIDER[:NAME]. Default: claude-cli if slack or apiKey is set, otherwise sim.")
+        Key::new("model", text(), "The model: PROVIDER[:NAME]. Default: claude-cli if a Slack token, here or in the environment, or apiKey is set, otherwise sim.")
             .or_null(),
         Key::new("apiKey", Shape::Secret, "The API key of the model: of OpenAI or its server if `model` is `openai`, otherwise of Anthropic.")
             .after("ANTHROPIC_API_KEY")

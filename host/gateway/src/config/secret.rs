@@ -16,6 +16,7 @@ use pmk_system::{
     error::{Failure, OrHint},
     files, json,
 };
+use rustix::process::{Pid, Signal, kill_process_group};
 use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::Value;
@@ -104,10 +105,18 @@ impl Secret {
     /// # Errors
     /// The variable is not set, the file cannot be read or is empty, or the command fails or prints nothing.
     pub fn resolve(&self) -> Result<SecretString, Failure> {
+        self.resolve_within(None)
+    }
+
+    /// As [`resolve`](Secret::resolve); a command is ended after this time.
+    ///
+    /// # Errors
+    /// The same, or the command has not ended by then.
+    pub fn resolve_within(&self, limit: Option<Duration>) -> Result<SecretString, Failure> {
         match &self.source {
             Source::Literal(secret) => Ok(secret.clone()),
             Source::Env(OfEnvironment { env }) => self.of_environment(env),
-            Source::Command(OfCommand { cmd }) => self.of_command(cmd),
+            Source::Command(OfCommand { cmd }) => self.of_command(cmd, limit),
             Source::File(OfFile { file }) => self.of_file(file),
         }
     }
@@ -182,9 +191,10 @@ impl Secret {
         }
     }
 
-    fn of_command(&self, command: &str) -> Result<SecretString, Failure> {
+    fn of_command(&self, command: &str, limit: Option<Duration>) -> Result<SecretString, Failure> {
         let key = &self.key;
-        let output = self.output_of(command).or_hint(format!("`{key}.cmd` in gateway.json is run by `sh -c`"))?;
+        let output =
+            self.output_of(command, limit).or_hint(format!("`{key}.cmd` in gateway.json is run by `sh -c`"))?;
         let hint = "run it by hand: it must print the secret, and nothing else, on standard output";
         if !output.status.success() {
             let status = output.status;
@@ -199,22 +209,34 @@ impl Secret {
         }
     }
 
-    /// Runs the command to its end. It may take long or prompt somebody. The command is never shown: it may contain a
-    /// secret.
-    fn output_of(&self, command: &str) -> io::Result<Output> {
+    /// Runs the command to its end, or to the limit. It may take long or prompt somebody. The command is never shown: it may
+    /// contain a secret.
+    fn output_of(&self, command: &str, limit: Option<Duration>) -> io::Result<Output> {
         let mut shell = supervisor::command(OsStr::new("sh"));
         // A process group of its own lets its supervisor end it as a whole.
         shell.args(["-c", command]).stdin(Stdio::null()).stderr(Stdio::inherit()).process_group(0);
+        let child = shell.stdout(Stdio::piped()).spawn()?;
+        let group = Pid::from_child(&child);
         let (running, ended) = mpsc::channel::<()>();
         thread::scope(|scope| {
-            scope.spawn(move || {
-                if ended.recv_timeout(TOLD_AFTER) == Err(RecvTimeoutError::Timeout) {
-                    tracing::warn!("waiting for the command in `{}.cmd` of gateway.json", self.key);
+            let waiting = scope.spawn(move || {
+                let is_over = |within: Duration| ended.recv_timeout(within) != Err(RecvTimeoutError::Timeout);
+                let told_after = limit.map_or(TOLD_AFTER, |limit| limit.min(TOLD_AFTER));
+                if is_over(told_after) {
+                    return Ok(());
                 }
+                tracing::warn!("waiting for the command in `{}.cmd` of gateway.json", self.key);
+                let Some(limit) = limit.filter(|limit| !is_over(*limit - told_after)) else { return Ok(()) };
+                // An error means that there is nothing left to kill.
+                let _ = kill_process_group(group, Signal::KILL);
+                Err(format!("it did not end within {:.0} s", limit.as_secs_f64()))
             });
-            let output = shell.output();
+            let output = child.wait_with_output();
             drop(running);
-            output
+            match waiting.join() {
+                Ok(Err(late)) => Err(io::Error::new(io::ErrorKind::TimedOut, late)),
+                _ => output,
+            }
         })
     }
 }
@@ -243,6 +265,17 @@ mod tests {
         let path = std::env::var("PATH").expect("a path");
         assert_eq!(resolve(json!({"env": "PATH"})), Ok(path));
         assert_eq!(resolve(json!("  ")), Err("none".into()));
+    }
+
+    /// Regression: a running gateway waited for it for ever, and for every token after it.
+    #[test]
+    fn a_command_that_hung_was_waited_for_without_end() {
+        let limit = Some(std::time::Duration::from_millis(100));
+        let read = |value: Value| Secret::read("slack.botToken", Some(&value)).expect("a secret").expect("one");
+        let late = read(json!({"cmd": "printf xoxb-1; sleep 600"})).resolve_within(limit).expect_err("it hangs");
+        assert!(late.to_string().contains("did not end within"), "{late}");
+        let got = read(json!({"cmd": "printf xoxb-1"})).resolve_within(limit.map(|limit| limit * 100));
+        assert_eq!(got.expect("a token").expose_secret(), "xoxb-1");
     }
 
     #[test]

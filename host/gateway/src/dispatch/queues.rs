@@ -195,6 +195,11 @@ impl Queues {
         self.keep(key, 0);
     }
 
+    /// Returns whether the next message is one of a batch that was taken apart.
+    pub fn is_apart(&self, key: &SessionKey) -> bool {
+        self.by_key.get(key).is_some_and(|queue| queue.singly > 0 && !queue.waiting.is_empty())
+    }
+
     /// Finishes the messages being processed.
     pub fn done(&mut self, key: &SessionKey) {
         let Some(queue) = self.by_key.get_mut(key) else { return };
@@ -328,8 +333,9 @@ mod tests {
         assert_eq!(queues.begin(&key()), Dequeued::First);
         queues.take(&key(), 1);
         queues.part(&key());
-        for inbox in [1, 2] {
+        for (inbox, is_next_apart) in [(1, true), (2, false)] {
             assert_eq!((queues.begin(&key()), queues.working(&key())), (Dequeued::Alone, ids(&[inbox])));
+            assert_eq!(queues.is_apart(&key()), is_next_apart);
             queues.done(&key());
         }
         assert_eq!(queues.begin(&key()), Dequeued::First);

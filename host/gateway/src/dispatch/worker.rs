@@ -65,9 +65,15 @@ impl Dispatcher {
         while let Some(batch) = self.next_batch(&key, given_up).await {
             given_up = match self.see_through(&batch).await {
                 BatchOutcome::On => {
-                    // Somebody else has ended its messages, and no other message is charged for them.
-                    self.note_spent(&batch);
-                    GivenUp::default()
+                    let is_apart = queues::lock(&self.queues).is_apart(&key);
+                    if is_apart {
+                        // If it was over already, the attempt was one at the next message, too.
+                        batch.take_given_up()
+                    } else {
+                        // Somebody else has ended its messages, and no other message is charged for them.
+                        self.note_spent(&batch);
+                        GivenUp::default()
+                    }
                 }
                 BatchOutcome::Again => batch.take_given_up(),
                 BatchOutcome::Apart => {

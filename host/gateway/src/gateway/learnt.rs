@@ -19,8 +19,9 @@ pub(super) async fn keep_adopting(services: Arc<Services>) {
     }
 }
 
-async fn adopt(services: &Services) -> Result<(), StoreError> {
-    let learnt = services.store.calibration(services.model.provider(), services.model.name()).await?;
-    services.calibrator.known().adopt(learnt.fit, &learnt.bounds);
+pub(super) async fn adopt(Services { store, model, calibrator, preambles, .. }: &Services) -> Result<(), StoreError> {
+    let learnt = store.calibration(model.provider(), model.name()).await?;
+    calibrator.known().adopt(learnt.fit, &learnt.bounds);
+    preambles.adopt(store.takes_tools(model.provider(), model.name()).await?);
     Ok(())
 }

@@ -165,3 +165,23 @@ async fn a_verdict_on_an_atom_that_another_host_had_yet_to_share_was_lost() {
     let judged = Atom::parse(&std::fs::read_to_string(path).unwrap()).unwrap();
     assert_eq!(judged.meta.status, Status::Approved);
 }
+
+/// Regression: until its next start, another host went on sending tools that the model's server refuses, and told the
+/// admins once more when it found out itself.
+#[tokio::test]
+async fn only_the_host_that_found_out_asked_a_server_without_tools_for_fences() {
+    let Some(hosts) = two().await else { return };
+    let [one, other] = hosts.each_ref().map(|Host { store, home, .. }| {
+        services_of(home.path(), store, Arc::new(Sim::new(SimConfig::default())), Arc::new(Mute::default()))
+    });
+    learnt::adopt(&other).await.unwrap();
+    assert_eq!(other.preambles.takes_tools(), None);
+    for takes in [true, false] {
+        match takes {
+            true => one.preambles.tools_were_taken().await,
+            false => one.preambles.tools_were_refused("said", "no tools here").await,
+        }
+        learnt::adopt(&other).await.unwrap();
+        assert_eq!(other.preambles.takes_tools(), Some(takes));
+    }
+}

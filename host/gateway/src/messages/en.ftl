@@ -43,7 +43,7 @@ parked = :x: Something went wrong on our side, so this message cannot be answere
 } and will be answered once that is fixed. You can keep writing here
 parked-for-admins = :rotating_light: A message in `{ $session }` cannot be answered and is parked: { $why }. Once that is fixed, `pmk-host sessions retry { $session }` on the host retries it; `pmk-host sessions parked` lists all parked messages
 rest-parked-for-admins = :rotating_light: A message in `{ $session }` was answered, but something besides the answer cannot be delivered and is parked: { $why }. Once that is fixed, `pmk-host sessions retry { $session }` on the host delivers it; `pmk-host sessions parked` lists all parked messages
-no-tools = :warning: The server of the model { $model } does not accept tools: from now on the model writes its requests as text, which works less well. To try tools again, stop the gateway, run `pmk-host model forget` on the host and start it
+no-tools = :warning: The server of the model { $model } does not accept tools: from now on the model writes its requests as text, which works less well. To try tools again, stop the gateway (all hosts of a database), run `pmk-host model forget` on the host and start it
 policy-suspended = :rotating_light: Policy { $policy } has failed { $failures } times and is suspended for a while; the next one decides instead: { $reason }
 policy-refused = :rotating_light: The new policies cannot be used; the previous ones still decide: { $reason }
 model-refuses = :rotating_light: The model { $model } refuses whatever anybody asks: { $what } (hint: check the key, the account and the model's name with `pmk-host doctor` on the host; you are told when it answers again, but not if you restart the gateway: then ask it something yourself)

@@ -87,7 +87,7 @@ impl Messages {
     /// What is wrong with fenced directives, and how to write one.
     pub fn flawed(&self, flaws: &[DirectiveError]) -> String {
         let flaws: Vec<String> = flaws.iter().map(|flaw| self.flaw(flaw)).collect();
-        self.text("flawed", [("flaws", flaws.join("; ").into())])
+        self.text("flawed", [("flaws", flaws.join(self.language.pick("; ", "；")).into())])
     }
 
     /// The same for directives beside one that is carried out.
@@ -303,6 +303,17 @@ mod tests {
         let bad = BadCall::UnknownTool("bash".into());
         let told = Messages::new(Language::TraditionalChinese).bad_call(&bad, AvailableDirectives::ALL);
         assert!(told.contains("`、`") && !told.contains("`, `"), "{told}");
+    }
+
+    #[test]
+    fn flaws_were_told_with_the_semicolons_of_another_language() {
+        let flaws =
+            [DirectiveError::Unterminated { kind: Kind::MraAsk }, DirectiveError::Extra { kind: Kind::Escalate }];
+        let told = |language: Language| Messages::new(language).flawed(&flaws);
+        let chinese = told(Language::TraditionalChinese);
+        assert!(chinese.contains("沒有結尾；`") && !chinese.contains("; "), "{chinese}");
+        let english = told(Language::English);
+        assert!(english.contains("without an end; `"), "{english}");
     }
 
     #[test]

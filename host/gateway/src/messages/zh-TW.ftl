@@ -33,7 +33,7 @@ parked = :x: 我們這邊出了問題，這則訊息暫時無法回答；訊息�
 }，修好後會接著回答。您可以繼續在這裡發問
 parked-for-admins = :rotating_light: `{ $session }` 有一則訊息無法回答，已先擱置：{ $why }。修好之後請在主機上用 `pmk-host sessions retry { $session }` 重新處理；`pmk-host sessions parked` 會列出全部
 rest-parked-for-admins = :rotating_light: `{ $session }` 有一則訊息已經回答，但回答以外的部分送不出去，已先擱置：{ $why }。修好之後請在主機上用 `pmk-host sessions retry { $session }` 補送；`pmk-host sessions parked` 會列出全部
-no-tools = :warning: 模型 { $model } 的伺服器不接受工具呼叫，之後改請它把要做的事寫成文字，效果會差一些。要再試工具，請停止閘道，在主機上執行 `pmk-host model forget`，再啟動
+no-tools = :warning: 模型 { $model } 的伺服器不接受工具呼叫，之後改請它把要做的事寫成文字，效果會差一些。要再試工具，請停止閘道（同一個資料庫的所有主機），在主機上執行 `pmk-host model forget`，再啟動
 policy-suspended = :rotating_light: 策略 { $policy } 已失敗 { $failures } 次，暫停一段時間，改由下一層決定：{ $reason }
 policy-refused = :rotating_light: 新的策略無法使用，仍由原來的策略決定：{ $reason }
 model-refuses = :rotating_light: 模型 { $model } 拒絕所有人的問題：{ $what }（提示：請在主機上用 `pmk-host doctor` 檢查金鑰、帳號與模型名稱；它恢復回答時會再通知您，但如果重新啟動過閘道就不會，那時請自己問它一個問題）

@@ -60,6 +60,9 @@ pub(super) struct Failed {
     partly: HashMap<SessionKey, u32>,
     /// The conversations that were not read completely, and count as such.
     cut: HashSet<SessionKey>,
+    /// The conversations that were read, and count, in places where others were not. Each with the `ts` after which it
+    /// is read with those.
+    read: HashMap<SessionKey, String>,
 }
 
 /// When a place is to be tried again.
@@ -165,10 +168,11 @@ pub(super) async fn read(ports: &Ports, failed: &mut Failed) {
 /// Places with nothing to read any more are forgotten.
 fn to_try(mut conversations: Vec<MissedConversation>, failed: &mut Failed) -> Vec<MissedConversation> {
     let places: HashSet<SessionKey> = conversations.iter().map(|conversation| place_of(&conversation.key)).collect();
-    let Failed { retries, partly, cut } = failed;
+    let Failed { retries, partly, cut, read } = failed;
     retries.retain(|place, _| places.contains(place));
     partly.retain(|key, _| places.contains(&place_of(key)));
     cut.retain(|key| places.contains(&place_of(key)));
+    read.retain(|key, _| places.contains(&place_of(key)));
     let now = Instant::now();
     conversations.retain(|conversation| retries.get(&place_of(&conversation.key)).is_none_or(|retry| retry.at <= now));
     conversations
@@ -213,10 +217,15 @@ async fn read_one(
 ) -> Result<ReadProgress, StoreError> {
     let before = failed.partly.get(&unread.key).copied().unwrap_or(0);
     let is_last = before + 1 >= MOST_ATTEMPTS;
+    // One that is only read because others in its place are due is read with each attempt to read those: it may be due
+    // again, and nothing else tells. After the first time, that is only what was said since.
+    let reads_on_after = failed.read.get(&unread.key).filter(|_| !unread.is_due).cloned();
+    let is_first = reads_on_after.is_none();
+    let now_ms = ports.clock.now_ms();
     let place = BackfillRequest {
         channel: unread.channel.clone(),
         thread_ts: unread.key.thread.clone(),
-        after: unread.after.clone(),
+        after: reads_on_after.unwrap_or_else(|| unread.after.clone()),
         read_apart: read_apart.to_vec(),
         most_threads: MOST_THREADS.saturating_sub(reading.threads),
         is_last,
@@ -235,7 +244,8 @@ async fn read_one(
         }
         Err(error) => {
             tracing::warn!(session = %unread.key, %error, "cannot read what was missed there");
-            reading.unreadable += 1;
+            reading.unreadable += usize::from(is_first);
+            failed.read.insert(unread.key.clone(), place.after);
             ports.store.read_back(&unread.key).await?;
             return Ok(ReadProgress::On);
         }
@@ -246,10 +256,9 @@ async fn read_one(
     }
     // What was found is taken in now, and the conversation is read once more for the rest.
     let is_once_more = has_failed && !is_last;
-    if !is_once_more {
+    if !is_once_more && is_first {
         reading.conversations += 1;
     }
-    // One that is only read because others in its place are due is read with each attempt to read those.
     if !is_once_more && (!is_whole || has_failed) && failed.cut.insert(unread.key.clone()) {
         tracing::warn!(session = %unread.key, "this conversation cannot be read back completely");
         reading.cut += 1;
@@ -268,6 +277,7 @@ async fn read_one(
     if is_once_more {
         return Ok(ReadProgress::Failed);
     }
+    failed.read.insert(unread.key.clone(), MissedConversation::reads_on_after(now_ms));
     ports.store.read_back(&unread.key).await?;
     Ok(ReadProgress::On)
 }

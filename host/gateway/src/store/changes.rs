@@ -6,7 +6,7 @@
 
 use std::iter;
 
-use pmk_core::SessionKey;
+use pmk_core::{Place, SessionKey};
 
 use super::{
     CalledOff, Store, StoreError, archive, codec,
@@ -17,7 +17,9 @@ use super::{
     events::EventWriter,
     following, handed_on, images,
     intake::{self, CALL_OFF, SET_MESSAGE},
-    moment, presence, receipt, sessions,
+    moment,
+    outgoing::purpose,
+    presence, receipt, sessions,
     sql::{self, Connection, OptionalExtension, Row, Rows, params},
 };
 use crate::{
@@ -45,13 +47,19 @@ macro_rules! find {
 pub(super) const FIND: &str = find!("substr(i.event_id, 1, 8) <> ':answer:'");
 pub(super) const FIND_HANDED_ON: &str = find!("i.event_id = ?3");
 /// A message of the gateway's own that is part of an answer, in its conversation or in person.
-pub(super) const FIND_REPLY: &str = "SELECT o.turn_id, i.session_id, s.key
+pub(super) const FIND_REPLY: &str = concat!(
+    "SELECT o.turn_id, i.session_id, s.key
      FROM outbox o JOIN inbox i ON i.id = o.turn_id JOIN session s ON s.id = i.session_id
-     WHERE o.sent_id = ?2 AND s.channel = ?1
-       AND coalesce(CASE WHEN json_valid(o.how) THEN json_extract(o.how, '$.purpose.for') END, 'reply') IN ('reply', 'passed-on')
+     WHERE o.sent_id = ?2 AND s.channel = ?1 AND ",
+    purpose!(),
+    " IN ('reply', 'passed-on')
      UNION ALL SELECT p.turn_id, i.session_id, s.key
      FROM in_person p JOIN inbox i ON i.id = p.turn_id JOIN session s ON s.id = i.session_id
-     WHERE p.sent_id = ?2 AND p.channel = ?1";
+     WHERE p.sent_id = ?2 AND p.channel = ?1"
+);
+/// A conversation in a direct message: all there are with the same person.
+pub(super) const IN_DIRECT: &str = "SELECT s.key FROM inbox i JOIN session s ON s.id = i.session_id
+     WHERE i.channel = ?1 AND i.ts <> '' LIMIT 1";
 pub(super) const SET_EDITED: &str = "UPDATE inbox SET edited = ?2, edited_at = ?3 WHERE id = ?1";
 /// That an inbox entry waits for an answer, as long as its turn has none; it may be parked.
 macro_rules! waits {
@@ -411,15 +419,40 @@ fn concerns_us(conn: &Connection, deletion: &Deletion) -> Result<bool, Fault> {
     Ok(*of == DeletedAuthor::Us
         || conn.prepare_cached(FIND)?.exists([channel, ts])?
         || conn.prepare_cached(FIND_REPLY)?.exists([channel, ts])?
-        || conversation_of(conn, deletion)?.is_some())
+        || read_in(conn, deletion)?.is_some())
 }
 
-/// Returns the conversation in whose thread a message was.
-fn conversation_of(conn: &Connection, Deletion { thread, .. }: &Deletion) -> Result<Option<SessionId>, Fault> {
-    match thread {
-        Some(key) => sessions::find(conn, key),
+/// Returns the conversation whose model may have been shown a message, or is being shown it, as what was said before in
+/// its thread. Of the gateway's own messages, only the one that begins a thread is shown.
+fn read_in(conn: &Connection, deletion: &Deletion) -> Result<Option<(SessionKey, SessionId)>, Fault> {
+    let Deletion { message: MessageRef { channel, ts }, thread, of } = deletion;
+    let key = match (of, thread) {
+        (DeletedAuthor::Own, Some(key)) if key.thread.as_ref() != Some(ts) => None,
+        // The front does not say whose direct message it is.
+        (DeletedAuthor::Own, None) => in_direct(conn, channel)?.map(|key| under(key, ts)),
+        (_, thread) => thread.clone(),
+    };
+    match key {
+        Some(key) => stored(conn, key),
         None => Ok(None),
     }
+}
+
+fn in_direct(conn: &Connection, channel: &str) -> Result<Option<SessionKey>, Fault> {
+    let mut statement = conn.prepare_cached(IN_DIRECT)?;
+    let mut rows = statement.query([channel])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let key = codec::key(row.get_ref(0)?)?;
+    Ok(Some(key).filter(|key| matches!(key.place, Place::Dm(_))))
+}
+
+/// Returns the key of the thread that begins with a message in the place of this conversation.
+fn under(key: SessionKey, ts: &str) -> SessionKey {
+    SessionKey { thread: Some(ts.to_owned()), ..key }
+}
+
+fn stored(conn: &Connection, key: SessionKey) -> Result<Option<(SessionKey, SessionId)>, Fault> {
+    Ok(sessions::find(conn, &key)?.map(|session| (key, session)))
 }
 
 fn delete(
@@ -429,13 +462,18 @@ fn delete(
     words: Option<&[String; 2]>,
     now_ms: i64,
 ) -> Result<Changed, Fault> {
-    let Deletion { message, thread, of } = deletion;
+    let Deletion { message, of, .. } = deletion;
     let MessageRef { channel, ts } = message;
     let mut found = find(conn, message)?;
     let reply = if found.is_empty() { reply_at(conn, message)? } else { None };
+    let read_in = match (&reply, read_in(conn, deletion)?) {
+        _ if words.is_none() => None,
+        (Some(reply), None) => stored(conn, under(reply.key.clone(), ts))?,
+        (_, read_in) => read_in,
+    };
     match (&reply, words) {
         (Some(_), None) => return Ok(Changed::Nothing),
-        (None, _) if found.is_empty() && *of == DeletedAuthor::Own => return Ok(Changed::Unknown),
+        (None, _) if found.is_empty() && *of == DeletedAuthor::Own && read_in.is_none() => return Ok(Changed::Unknown),
         _ => {}
     }
     // Where answered messages stay, they can be asked again, and their contacts can say what they meant by them.
@@ -445,15 +483,8 @@ fn delete(
     if !stays && conn.prepare_cached(KEEP_EARLY)?.execute(params![channel, ts, deleted, deleted, came_at])? == 0 {
         return Ok(Changed::Nothing);
     }
-    // The model may have been shown the message as what was said before in its thread, or is being shown it; an answer,
-    // in the thread that has begun under it.
-    let read_in = match &reply {
-        Some(reply) => Some(SessionKey { thread: Some(ts.clone()), ..reply.key.clone() }),
-        None => thread.clone().filter(|_| words.is_some() && *of != DeletedAuthor::Own),
-    };
     let mut shown_in = None;
-    if let Some(key) = read_in
-        && let Some(session) = sessions::find(conn, &key)?
+    if let Some((key, session)) = read_in
         && erase::background(conn, session, ts)?
     {
         shown_in = Some(key);

@@ -35,10 +35,12 @@ pub struct SessionDump {
     pub dropped_turns: u32,
     /// A policy's own text for that marker.
     pub marker_template: Option<String>,
-    /// What its people see of tool calls.
-    pub verbosity: Verbosity,
+    /// What its people see of tool calls; `None` if where it comes from does not say.
+    pub verbosity: Option<Verbosity>,
     /// Every message of the archive, oldest first.
     pub messages: Vec<DumpedMessage>,
+    /// Whether their times are made up: next time, the same messages may have others.
+    pub has_made_up_times: bool,
     /// The live window, in its order.
     pub live: Vec<DumpedLive>,
     /// The cases of the channel it is in, with the messages of this conversation that belong to them.
@@ -121,8 +123,9 @@ pub(super) fn dump(conn: &Connection, key: SessionKey) -> Result<SessionDump, Fa
             verbosity: row
                 .get::<_, Option<String>>("verbose")?
                 .and_then(|name| Verbosity::from_name(&name))
-                .unwrap_or_default(),
+                .or(Some(Verbosity::default())),
             messages,
+            has_made_up_times: false,
             live,
             cases,
             images: vec![],

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Store, StoreError, codec,
     error::Fault,
+    outgoing::purpose,
     sql::{Connection, OptionalExtension, ValueRef, params},
 };
 use crate::ids::{SessionId, TurnId};
@@ -21,13 +22,18 @@ pub(super) const FIND_ARM: &str = "SELECT coalesce(moved_to, arm) FROM arm WHERE
 pub(super) const DRAW_ARM: &str = "INSERT INTO arm (experiment, session_id, arm, weights, drawn_at, moved_to)
      VALUES (?1, ?2, ?3, ?4, ?5, (SELECT ?6 FROM stopped_arm WHERE experiment = ?1 AND arm = ?3))
      ON CONFLICT (experiment, session_id) DO NOTHING";
-/// An answer that a message of this timestamp is part of; and whether it is in that channel in person.
-pub(super) const FIND_ANSWER: &str = "SELECT t.id, s.key, t.policy, t.experiment, t.arm,
+/// An answer of the model that a message of this timestamp is part of; and whether it is in that channel in person. A
+/// question to contacts or a notice is none, nor is a contact's answer that is passed on.
+pub(super) const FIND_ANSWER: &str = concat!(
+    "SELECT t.id, s.key, t.policy, t.experiment, t.arm,
             EXISTS (SELECT 1 FROM vote v WHERE v.turn_id = t.id AND v.\"user\" = ?2),
             EXISTS (SELECT 1 FROM in_person p WHERE p.turn_id = t.id AND p.sent_id = ?1 AND p.channel = ?3)
      FROM turn t JOIN session s ON s.id = t.session_id
-     WHERE t.id IN (SELECT o.turn_id FROM outbox o WHERE o.sent_id = ?1
-                    UNION ALL SELECT p.turn_id FROM in_person p WHERE p.sent_id = ?1)";
+     WHERE t.id IN (SELECT o.turn_id FROM outbox o WHERE o.sent_id = ?1 AND ",
+    purpose!(),
+    " = 'reply'
+                    UNION ALL SELECT p.turn_id FROM in_person p WHERE p.sent_id = ?1)"
+);
 pub(super) const VOTE: &str = "INSERT INTO vote (turn_id, \"user\", likes) VALUES (?1, ?2, ?3)
      ON CONFLICT (turn_id, \"user\") DO UPDATE SET likes = excluded.likes WHERE vote.likes <> excluded.likes";
 const KEEP_DESIGN: &str = "INSERT INTO experiment (name, design) VALUES (?1, ?2)

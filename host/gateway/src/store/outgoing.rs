@@ -8,6 +8,14 @@ use crate::chat::{Inbound, MessageBody};
 pub(super) const UNSENT_PARTS: &str =
     "SELECT part, body, how FROM outbox WHERE turn_id = ?1 AND sent_at IS NULL ORDER BY part";
 
+/// What the part `o` of the outbox is for, by the name of its [`Purpose`]; a plain part of the reply is stored without.
+macro_rules! purpose {
+    () => {
+        "coalesce(CASE WHEN json_valid(o.how) THEN json_extract(o.how, '$.purpose.for') END, 'reply')"
+    };
+}
+pub(super) use purpose;
+
 /// One message to be sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outgoing {

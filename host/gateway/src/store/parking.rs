@@ -7,8 +7,7 @@ use super::{
     Pending, Purpose, Store, StoreError, Withdrawal,
     error::Fault,
     escalations, events, intake, lease,
-    outgoing::How,
-    outgoing::UNSENT_PARTS,
+    outgoing::{How, UNSENT_PARTS, purpose},
     sql::{self, Connection, OptionalExtension, Row, params},
 };
 use crate::ids::{InboxId, SessionId, TurnId};
@@ -23,22 +22,24 @@ const PARK: &str = "UPDATE inbox SET parked_at = ?2, parked_why = ?3, parked_tol
 /// A placeholder no longer counts that was replaced by the answer or its first part, or by a notice; a first part that
 /// passes an answer on replaces none. A question counts as answered if the only unsent parts are for other readers or
 /// remove something.
-const PARKED: &str = "SELECT i.id, s.key, i.ts, i.parked_at, i.parked_why, i.parked_told, i.message,
-            CASE WHEN EXISTS (SELECT 1 FROM outbox o WHERE o.turn_id = i.id AND o.sent_at IS NOT NULL
-                    AND coalesce(CASE WHEN json_valid(o.how) THEN json_extract(o.how, '$.purpose.for') END, 'reply')
-                        IN ('notice', CASE WHEN o.part = 0 THEN 'reply' ELSE 'notice' END))
+const PARKED: &str = concat!(
+    "SELECT i.id, s.key, i.ts, i.parked_at, i.parked_why, i.parked_told, i.message,
+            CASE WHEN EXISTS (SELECT 1 FROM outbox o WHERE o.turn_id = i.id AND o.sent_at IS NOT NULL AND ",
+    purpose!(),
+    " IN ('notice', CASE WHEN o.part = 0 THEN 'reply' ELSE 'notice' END))
                  THEN NULL ELSE t.placeholder END,
             EXISTS (SELECT 1 FROM outbox o WHERE o.turn_id = i.id)
-                AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.turn_id = i.id AND o.sent_at IS NULL
-                    AND coalesce(CASE WHEN json_valid(o.how) THEN json_extract(o.how, '$.purpose.for') END, 'reply')
-                        NOT IN ('withdraw', 'mark', 'tracked', 'notice')),
+                AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.turn_id = i.id AND o.sent_at IS NULL AND ",
+    purpose!(),
+    " NOT IN ('withdraw', 'mark', 'tracked', 'notice')),
             CASE WHEN json_valid(t.report) THEN json_extract(t.report, '$.event_ids') END, i.parked_maybe_told,
             CASE WHEN NOT EXISTS (SELECT 1 FROM outbox o WHERE o.turn_id = i.id AND o.sent_id = t.streamed_ts)
                  THEN t.streamed_ts END
      FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id
      WHERE i.parked_at IS NOT NULL AND i.message IS NOT NULL AND (CAST(?1 AS BIGINT) IS NULL OR i.id = ?1)
          AND (CAST(?2 AS BIGINT) = 0 OR i.parked_told = 0)
-     ORDER BY i.id";
+     ORDER BY i.id"
+);
 const MAY_TELL: &str = "UPDATE inbox SET parked_maybe_told = 1 WHERE id = ?1 AND parked_at IS NOT NULL";
 const TOLD: &str = "UPDATE inbox SET parked_told = 1 WHERE id = ?1 AND parked_at IS NOT NULL";
 

@@ -24,7 +24,8 @@ pub(super) const SETTLED: &str = "DELETE FROM outage WHERE id = 1";
 pub(super) const FORGET_READING: &str =
     "UPDATE session SET read_from = NULL WHERE read_from IS NOT NULL AND active_at < ?1";
 /// Requests reading from the last message that was known when the gateway stopped, and from at most a day before it
-/// stopped: what was answered earlier cannot be known. An earlier request stands.
+/// stopped: what was answered earlier cannot be known. An earlier request stands. Where nobody has written since an
+/// import, what was answered is not known at all: what ran before had answered the questions of the last day.
 const TO_READ: &str = "UPDATE session SET read_from = coalesce((SELECT max(i.ts) FROM inbox i
             WHERE i.session_id = session.id AND i.ts > ?1 AND (CAST(?2 AS TEXT) IS NULL OR i.ts <= ?2)), ?1)
      WHERE read_from IS NULL AND active_at >= ?3 AND channel IS NOT NULL AND key LIKE 'slack:%'";
@@ -99,6 +100,14 @@ pub struct MissedConversation {
     pub after: String,
     /// Whether that is stored. Otherwise it is read because another conversation of its place is due, which comes after it.
     pub is_due: bool,
+}
+
+impl MissedConversation {
+    /// Returns the `ts` after which reading goes on in a conversation that was read at this time, milliseconds since
+    /// the epoch.
+    pub fn reads_on_after(read_ms: i64) -> String {
+        ts(read_ms / 1_000 - OVERLAP_S)
+    }
 }
 
 /// What is to be read back.

@@ -21,7 +21,8 @@ use crate::ids::{GREATEST_KEPT, SessionId, TurnId};
 pub(super) const HAS_MESSAGES: &str = "SELECT 1 FROM message WHERE session_id = ?1";
 pub(super) const OPEN_SESSION: &str = "INSERT INTO session (key, created_at, active_at) VALUES (?1, ?2, ?3)";
 pub(super) const MARK_SESSION: &str = "UPDATE session
-     SET turns = CASE WHEN ?8 = 0 THEN turns + ?2 WHEN turns > ?2 THEN turns ELSE ?2 END, dropped_turns = ?3, marker = ?4, \"verbose\" = ?7, 
+     SET turns = CASE WHEN ?8 = 0 THEN turns + ?2 WHEN turns > ?2 THEN turns ELSE ?2 END, dropped_turns = ?3, marker = ?4,
+            \"verbose\" = coalesce(?7, \"verbose\"),
             created_at = CASE WHEN created_at < ?5 THEN created_at ELSE ?5 END,
             active_at = CASE WHEN active_at > ?6 THEN active_at ELSE ?6 END
      WHERE id = ?1";
@@ -55,8 +56,9 @@ struct Ready {
     turns: i64,
     dropped_turns: u32,
     marker_template: Option<String>,
-    verbosity: Verbosity,
+    verbosity: Option<Verbosity>,
     messages: Vec<(Option<i64>, NewMessage, i64)>,
+    has_made_up_times: bool,
     live: Vec<DumpedLive>,
     cases: Vec<DumpedCase>,
     images: Vec<StoredImage>,
@@ -67,7 +69,7 @@ impl Store {
     /// Imports a whole conversation. It is never mixed with one that has messages: with `replace` the live window
     /// of that one is emptied first and its archive stays; without `replace` nothing happens. Messages that the
     /// archive already has, for example when a conversation exported here comes back, are shown from there and not
-    /// stored again.
+    /// stored again; where times are made up, messages are the same without them.
     ///
     /// Messages keep their ids where those are free and not too great; otherwise all get new ones, and notices that
     /// name an id are changed to the new one. Waits a few seconds for a turn that is under way.
@@ -108,11 +110,17 @@ impl Ready {
             marker_template: dump.marker_template,
             verbosity: dump.verbosity,
             messages: dump.messages.into_iter().map(encode).collect(),
+            has_made_up_times: dump.has_made_up_times,
             live: dump.live,
             cases: dump.cases,
             images: dump.images,
             now_ms,
         }
+    }
+
+    /// Returns the time by which one of its messages is known, unless its times are made up.
+    fn known_by(&self, created_at_ms: i64) -> Option<i64> {
+        (!self.has_made_up_times).then_some(created_at_ms)
     }
 }
 
@@ -133,7 +141,7 @@ fn restore_over(conn: &Connection, ready: &Ready, replace: bool, lease: &Lease) 
         refuse_messages(conn, &ready.key)?;
     }
     conn.prepare_cached(reset::EMPTY_LIVE)?.run([lease.session.0])?;
-    let known = known(conn, lease.session)?;
+    let known = known(conn, lease.session, ready)?;
     let restored = fill(conn, lease.session, ready, false, known)?;
     lease::end(conn, lease)?;
     Ok(restored)
@@ -160,14 +168,15 @@ fn can_keep(conn: &Connection, ready: &Ready) -> Result<bool, Fault> {
 }
 
 /// Existing messages by time, role, origin and blocks; the ids of equal ones are in order, oldest first.
-type Known = HashMap<(i64, String, String, String), VecDeque<i64>>;
+type Known = HashMap<(Option<i64>, String, String, String), VecDeque<i64>>;
 
-fn known(conn: &Connection, session: SessionId) -> Result<Known, Fault> {
+fn known(conn: &Connection, session: SessionId, ready: &Ready) -> Result<Known, Fault> {
     let mut known = Known::new();
     let mut statement = conn.prepare_cached(OF_SESSION)?;
     let mut rows = statement.query([session.0])?;
     while let Some(row) = rows.next()? {
-        let what = (row.get("created_at")?, row.get("role")?, row.get("origin")?, row.get("blocks")?);
+        let at = ready.known_by(row.get("created_at")?);
+        let what = (at, row.get("role")?, row.get("origin")?, row.get("blocks")?);
         known.entry(what).or_default().push_back(row.get("id")?);
     }
     Ok(known)
@@ -185,7 +194,7 @@ fn fill(
     let mut is_of_here = false;
     for (id, message, created_at_ms) in &ready.messages {
         let NewMessage { role, origin, blocks, tokens, chars, .. } = message;
-        let what = (*created_at_ms, (*role).to_owned(), (*origin).to_owned(), blocks.clone());
+        let what = (ready.known_by(*created_at_ms), (*role).to_owned(), (*origin).to_owned(), blocks.clone());
         if let Some(id) = known.get_mut(&what).and_then(VecDeque::pop_front) {
             is_of_here = true;
             ids.push(id);
@@ -212,7 +221,7 @@ fn fill(
         window::show(conn, session, position, id, &Shown { replacement, tokens: *tokens, chars })?;
     }
     let Ready { turns, dropped_turns, marker_template, verbosity, created_at_ms, active_at_ms, .. } = ready;
-    let (verbosity, is_of_here) = (verbosity.name(), i64::from(is_of_here));
+    let (verbosity, is_of_here) = (verbosity.map(Verbosity::name), i64::from(is_of_here));
     let marked =
         params![session.0, turns, dropped_turns, marker_template, created_at_ms, active_at_ms, verbosity, is_of_here];
     conn.prepare_cached(MARK_SESSION)?.run(marked)?;

@@ -6,14 +6,14 @@
 //! used up, the model is told so and gives its final answer. A directive that is not carried out is never
 //! dropped silently: the model is told, or the person sees it.
 
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt, TryStreamExt, stream};
 use pmk_core::{Block, CapVerdict, Message, Origin, Role, cap, message::plain_text};
 use pmk_models::{Answer, Stop};
 
 use super::{TurnError, attach, records::note_capped, track, work::Work};
 use crate::{
     directive::{
-        self, Directive, DirectiveError, Kind,
+        self, Directive, DirectiveError,
         tools::{self, BadCall},
     },
     exchange::call::is_used_up,
@@ -179,8 +179,7 @@ async fn plan(
     looked_at.chain(too_many.into_iter().map(|(id, _)| (id, Step::Told(messages.told_used_up())))).collect()
 }
 
-/// Runs the `mra` questions of one round, some at a time. Those that the gateway's stop ends are asked again by the next
-/// start, and do not count twice.
+/// Runs the `mra` questions of one round, some at a time.
 async fn run_all(
     services: &Services,
     work: &mut Work<'_>,
@@ -191,21 +190,8 @@ async fn run_all(
         mra::show_progress(&services.front, services.progress, work);
     }
     let work = &*work;
-    let run = |(at, question)| async move { Ok((at, mra::ask(services, work, &question).await?)) };
-    let (count, mut found) = (asked.len(), Vec::new());
-    let mut running = stream::iter(asked).map(run).buffer_unordered(CALLS_AT_ONCE);
-    while let Some(ended) = running.next().await {
-        match ended {
-            Ok(done) => found.push(done),
-            Err(error) => {
-                if matches!(error, TurnError::Stopping) {
-                    take_back(&services.store, bounds::asking(work, Kind::MraAsk), count - found.len()).await;
-                }
-                return Err(error);
-            }
-        }
-    }
-    Ok(found)
+    let run = |(at, question)| async move { Ok::<_, TurnError>((at, mra::ask(services, work, &question).await?)) };
+    stream::iter(asked).map(run).buffer_unordered(CALLS_AT_ONCE).try_collect().await
 }
 
 /// Handles a text answer, with or without a fenced directive.

@@ -31,12 +31,14 @@ use crate::{
     store::{self, Digest, FoundAtom, OpenTurn},
 };
 
+/// `journal` gets the turn's journal, for whoever ends the attempt before there is a request.
 pub(super) async fn gather<'a>(
     services: &'a Services,
     (turn, merged): (&'a OpenTurn, Vec<OpenTurn>),
     mut live: store::Live,
     said: AnswerSoFar,
     placed: &Arc<OnceLock<Placeholder>>,
+    journal: &OnceLock<Arc<Journal>>,
 ) -> Result<Work<'a>, TurnError> {
     let attached = attach::read(services, turn, &merged, Some(&live)).await?;
     let (policies, place) = services.experiment.take_part(turn).await?;
@@ -48,7 +50,7 @@ pub(super) async fn gather<'a>(
     let ports = LivePorts {
         services,
         policies,
-        journal: Journal::new(tags),
+        journal: Arc::clone(journal.get_or_init(|| Arc::new(Journal::new(tags)))),
         scribe: ReceiptRecorder::default(),
         asker: &turn.inbound.user,
         key: turn.inbound.key.to_string(),
@@ -147,8 +149,8 @@ fn may_be_heard(turn: &OpenTurn) -> bool {
     turn.absorbs().is_none() && !turn.begun_with.stream
 }
 
-/// Returns what stores as which message the answer grows. Nobody waits for that: if it fails, only a reaction to that
-/// message is not understood by other hosts.
+/// Returns what stores as which message the answer grows. Nobody waits for that: if it fails, other hosts and later runs
+/// do not understand a reaction to that message, and leave it where it is if the question is parked.
 fn streamed(services: &Services, turn: TurnId) -> OnStreamed {
     let store = services.store.clone();
     Box::new(move |message: &str| drop(store.streamed(turn, message)))

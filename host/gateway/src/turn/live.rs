@@ -36,7 +36,7 @@ pub(super) struct LivePorts<'a> {
     pub services: &'a Services,
     /// The policies that decide, until the turn's end.
     pub policies: TurnPolicies,
-    pub journal: Journal,
+    pub journal: Arc<Journal>,
     /// Records what the turn's requests are made from.
     pub scribe: ReceiptRecorder,
     /// Who asks, and in which conversation.

@@ -5,7 +5,9 @@ use pmk_knowledge::Atom;
 use pmk_models::Model;
 
 use super::{
-    TurnError, absorb, act, attach, batching, buttons, parts,
+    TurnError, absorb, act, attach, batching, buttons,
+    journal::Journal,
+    parts,
     placeholder::{self, Placeholder},
     track,
     work::{Tally, Work},
@@ -212,15 +214,27 @@ pub(super) fn reasked(inbound: &Inbound, Reask { after_ms, similarity }: Reask) 
     Event::SignalReasked { actor: inbound.user.clone(), session: inbound.key.to_string(), after_ms, similarity }
 }
 
-/// Returns the outcome of a turn so far.
-fn outcome(work: &Work<'_>) -> TurnOutcome {
+/// Returns what policies have made of a turn so far.
+fn of_policies(journal: &Journal) -> TurnOutcome {
     TurnOutcome {
-        tags: work.ports.journal.tags().clone(),
-        failed: work.ports.journal.has_failures() || work.exchange.tally.gave_up,
-        skipped: work.ports.journal.has_skips(),
-        overflowed: work.exchange.tally.overflowed,
+        tags: journal.tags().clone(),
+        failed: journal.has_failures(),
+        skipped: journal.has_skips(),
         ..TurnOutcome::default()
     }
+}
+
+/// Returns the outcome of a turn so far.
+fn outcome(work: &Work<'_>) -> TurnOutcome {
+    let mut outcome = of_policies(&work.ports.journal);
+    outcome.failed |= work.exchange.tally.gave_up;
+    outcome.overflowed = work.exchange.tally.overflowed;
+    outcome
+}
+
+/// Returns the results of an attempt that ends before there is a request.
+pub(super) fn given_up_early(journal: &Journal) -> GivenUp {
+    GivenUp { outcome: of_policies(journal), events: journal.take(), ..GivenUp::default() }
 }
 
 /// Returns the results of an attempt, for the case that it ends without a stored answer.

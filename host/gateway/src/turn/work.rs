@@ -1,6 +1,6 @@
 //! A running turn: its inputs, its exchange with the model, and its results so far.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, atomic::AtomicUsize};
 
 use super::{batching, live::LivePorts, placeholder::Placeholder};
 use crate::{
@@ -83,6 +83,8 @@ pub(super) struct Tally {
     pub wanted: u32,
     /// Number of `mra` questions.
     pub mra_asks: u32,
+    /// Those of them that count against the hourly limit and were not put: not begun, or ended by the gateway's stop.
+    pub mra_not_put: AtomicUsize,
     /// Why the model gave no answer: the class of the error.
     pub unanswered: Option<&'static str>,
     /// Whether the model's latest answer has used up the room for it.

@@ -117,8 +117,10 @@ impl Export {
                 continue;
             };
             let path = if file.is_some() { Ok(to.to_owned()) } else { tree::path_of(to, key) };
-            let written =
-                path.and_then(|path| create(&path, |file| file.write_all(pmk::session_file(&dump).as_bytes())));
+            let written = path.and_then(|path| match tree::in_the_way(&path) {
+                Some(path) => Err(TransferError::InTheWay { path }),
+                None => create(&path, |file| file.write_all(pmk::session_file(&dump).as_bytes())),
+            });
             match written {
                 Ok(()) => {}
                 Err(error) if self.all => {

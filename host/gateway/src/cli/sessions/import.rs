@@ -130,7 +130,7 @@ struct Tally<'a> {
     there_already: usize,
     /// All conversations that were not imported, with their names.
     failures: Vec<(String, Failure)>,
-    /// The file was cut off between two conversations: nobody knows which ones are missing.
+    /// The file was cut off between two conversations, or cannot be read on: nobody knows which ones are missing.
     ends_early: Option<Failure>,
     waiting: Spinner,
 }
@@ -140,7 +140,9 @@ impl Tally<'_> {
         for conversation in file {
             match conversation {
                 Ok((dump, repairs)) => self.take_in(dump, repairs).await?,
-                Err((None, error @ TransferError::EndsEarly { .. })) => self.ends_early = Some(error.into()),
+                Err((None, error @ (TransferError::EndsEarly { .. } | TransferError::CutShort { .. }))) => {
+                    self.ends_early = Some(error.into());
+                }
                 Err((key, error)) => {
                     let name = key.map_or_else(|| "a conversation".to_owned(), |key| format!("`{key}`"));
                     self.failures.push((name, error.into()));
@@ -158,19 +160,38 @@ impl Tally<'_> {
     ) -> Result<(), Failure> {
         self.failures.extend(problems.into_iter().map(|error| ("a folder".to_owned(), error.into())));
         for (key, path, superseded) in found {
-            match pmk::read(&path, key.as_ref(), clock::now_ms()) {
-                // A folder may contain people who have said nothing yet.
+            let now_ms = clock::now_ms();
+            match pmk::read(&path, key.as_ref(), now_ms) {
                 Ok(pmk::Imported { dump, .. }) if is_alone && dump.messages.is_empty() => {
                     self.failures.push(("a file".to_owned(), TransferError::NoMessage { path }.into()));
                 }
+                // A folder may contain people who have said nothing yet. Nothing is emptied for that.
+                Ok(pmk::Imported { dump, repairs }) if dump.messages.is_empty() => self.tell(&dump.key, &repairs),
                 Ok(pmk::Imported { dump, mut repairs }) => {
-                    let older = |path: &PathBuf| format!("`{}` is older and skipped", path.display());
-                    repairs.extend(superseded.iter().map(older));
+                    let newest = path.file_name().unwrap_or_default().to_string_lossy();
+                    let unread = |older: &PathBuf| {
+                        format!("`{}` is not read, because pmk reads `{newest}` beside it", older.display())
+                    };
+                    repairs.extend(superseded.iter().map(unread));
                     self.take_in(dump, repairs).await?;
                 }
                 Err(error) => {
-                    let name = key.map_or_else(|| "a file".to_owned(), |key| format!("`{key}`"));
+                    // What pmk had kept before is better than nothing, but takes the place of nothing newer.
+                    let is_lost = matches!(error, TransferError::NoMessage { .. }) && !self.replace;
+                    let older = superseded
+                        .iter()
+                        .filter(|_| is_lost)
+                        .filter_map(|older| Some((older, pmk::read(older, key.as_ref(), now_ms).ok()?)))
+                        .find(|(_, older)| !older.dump.messages.is_empty());
+                    let name = match &key {
+                        Some(key) if older.is_none() => format!("`{key}`"),
+                        _ => "a file".to_owned(),
+                    };
                     self.failures.push((name, error.into()));
+                    if let Some((path, pmk::Imported { dump, mut repairs })) = older {
+                        repairs.push(format!("the older `{}` is read instead", path.display()));
+                        self.take_in(dump, repairs).await?;
+                    }
                 }
             }
         }

@@ -42,7 +42,10 @@ impl Reset {
     }
 
     fn beyond(&self, context: &Context, last: usize, wanted: usize) -> Failure {
-        let show = home::command(&context.home, &format!("sessions show {}", self.key));
+        let show = home::command(
+            &context.home,
+            &shlex::try_join(["sessions", "show", &self.key.to_string()]).unwrap_or_default(),
+        );
         Failure::new(format!("the live turns of `{}` end at {last}, so it cannot go back to turn {wanted}", self.key))
             .hint(format!(
                 "`{show}` numbers the live turns; with `--full`, it also shows those that are no longer live"

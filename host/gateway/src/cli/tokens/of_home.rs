@@ -1,6 +1,9 @@
 //! Slack's tokens as gateway.json has them now, for a running gateway.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use pmk_system::{error::Failure, home, stamp::Stamp};
@@ -10,6 +13,9 @@ use crate::{
     config::{Config, SlackTokens},
     front::slack::{TokenPair, TokenSource},
 };
+
+/// How long the command of a token may take in a running gateway: calls that were refused wait for it.
+const COMMAND_LIMIT: Duration = Duration::from_secs(30);
 
 /// The tokens of a home. Those of the environment take precedence, and never change.
 #[derive(Debug)]
@@ -24,7 +30,10 @@ impl OfHome {
             _ => Tokens::of(&Config::load_in_gateway(home)?.0.slack),
         };
         match tokens.pair()? {
-            Some((app, bot)) => Ok(TokenPair { app: app.resolve()?, bot: bot.resolve()? }),
+            Some((app, bot)) => Ok(TokenPair {
+                app: app.resolve_within(Some(COMMAND_LIMIT))?,
+                bot: bot.resolve_within(Some(COMMAND_LIMIT))?,
+            }),
             None => Err(Failure::new("gateway.json no longer has Slack tokens")),
         }
     }

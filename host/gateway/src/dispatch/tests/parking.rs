@@ -174,18 +174,26 @@ fn spent_by_ledger(house: &House) -> Vec<u64> {
     lines.filter_map(|line| line["inputTokens"].as_u64()).collect()
 }
 
-/// Regression: what the model has cost was in no ledger if the message was parked, or the batch taken apart.
-#[tokio::test(start_paused = true)]
-async fn what_was_spent_on_a_parked_message_or_a_batch_taken_apart_was_not_counted() {
+/// A dispatcher that has worked on these, together at first.
+async fn collected(texts: [&str; 2], script: impl Fn(&str, u32) -> Play + Send + Sync + 'static) -> House {
     let together = QueueConfig { mode: QueueMode::Collect, debounce_ms: 0, most: 20 };
     let home = tempfile::tempdir().unwrap();
     {
         let store = Store::open(home.path()).unwrap();
-        for text in ["stuck", "next"] {
+        for text in texts {
             store.accept(&message("U1", text), clock::now_ms()).await.unwrap();
         }
     }
-    let house = house_in(home, together, 0, |text, tries| match (text, tries) {
+    let house = house_in(home, together, 0, script);
+    house.dispatcher.start().await.unwrap().abort();
+    house.settle().await;
+    house
+}
+
+/// Regression: what the model has cost was in no ledger if the message was parked, or the batch taken apart.
+#[tokio::test(start_paused = true)]
+async fn what_was_spent_on_a_parked_message_or_a_batch_taken_apart_was_not_counted() {
+    let house = collected(["stuck", "next"], |text, tries| match (text, tries) {
         // The newest of both.
         ("next", 1) => Play::Spent(1, TurnFailure::Apart),
         ("stuck", 1) => {
@@ -193,11 +201,25 @@ async fn what_was_spent_on_a_parked_message_or_a_batch_taken_apart_was_not_count
         }
         ("stuck", _) => Play::Spent(100, TurnFailure::Hopeless { why: "it will not do".into() }),
         _ => Play::Answer,
-    });
-    house.dispatcher.start().await.unwrap().abort();
-    house.settle().await;
+    })
+    .await;
     assert_eq!((house.answered(), house.turns.log().told.len()), (vec!["next".to_owned()], 1));
     assert_eq!(spent_by_ledger(&house), [1, 10, 100]);
+}
+
+/// Regression: it counted for no answer, and for no arm of an experiment.
+#[tokio::test(start_paused = true)]
+async fn what_was_spent_on_a_batch_taken_apart_was_nobodys_if_its_first_message_was_over() {
+    let house = collected(["over", "next"], |text, tries| match (text, tries) {
+        // The newest of both.
+        ("next", 1) => Play::Spent(1, TurnFailure::Apart),
+        ("over", _) => Play::Gone,
+        _ => Play::Answer,
+    })
+    .await;
+    assert_eq!(house.answered(), ["over", "next"]);
+    assert_eq!(spent_by_ledger(&house), [1]);
+    assert_eq!(house.turns.log().events, [] as [String; 0], "it is the answer's, and no line of its own");
 }
 
 #[tokio::test(start_paused = true)]

@@ -263,7 +263,7 @@ impl Part {
             LeftOut::Again { .. } => self.problems.push((position, problem)),
             LeftOut::Unread { key, error } => {
                 let (hint, leaves_out) = (error.hint(), key.is_some());
-                if let TransferError::EndsEarly { path, .. } = error {
+                if let TransferError::EndsEarly { path, .. } | TransferError::CutShort { path, .. } = error {
                     self.cut_off.push(CutOff { path, leaves_out, hint });
                     if !leaves_out {
                         self.problems.push((position, problem));

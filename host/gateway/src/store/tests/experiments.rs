@@ -323,6 +323,31 @@ async fn a_vote_finds_its_answer_and_counts_once() {
     assert_eq!((known[0].likes, known[0].dislikes), (1, 1));
 }
 
+/// Regression: a contact's 👍 on the question that they were asked was one on the answer, and somebody's on a proposal
+/// took back their 👎 on the answer.
+#[tokio::test]
+async fn a_thumb_on_what_a_turn_has_said_beside_its_answer_was_a_vote_on_the_answer() {
+    let home = home();
+    let store = open(&home);
+    let asked = ask(&store, accept(&store, KEY, "Ev1").await).await;
+    let notice = Purpose::Notice { atom: "a file".into(), saved_in: None };
+    let beside = [Purpose::Escalation, Purpose::Tracked, Purpose::Proposal, notice, Purpose::PassedOn];
+    let mut parts = vec![Outgoing::reply("a")];
+    parts.extend(beside.map(|purpose| Outgoing { purpose, ..Outgoing::reply("more") }));
+    store.record(asked.turn, Recorded { parts, ..recorded("q", "a") }, NOW).await.unwrap();
+    let all = (0..6).map(|part| sent(part, Some(&format!("1.{part}")))).collect();
+    store.finish(asked.turn, all, vec![], NOW).await.unwrap();
+    let disliked = store.vote(&liked("U1", "C1", "1.0"), false, NOW).await.unwrap();
+    assert!(matches!(disliked, Vote::Counted(_)), "{disliked:?}");
+    for ts in ["1.1", "1.2", "1.3", "1.4", "1.5"] {
+        for user in ["U1", "U2"] {
+            assert_eq!(store.vote(&liked(user, "C1", ts), true, NOW).await.unwrap(), Vote::NoAnswer, "{ts}");
+        }
+    }
+    assert_eq!(number(&home, "SELECT count(*) FROM vote WHERE likes = 0"), 1);
+    assert_eq!(number(&home, "SELECT count(*) FROM vote"), 1);
+}
+
 /// Those of the control went on, and a conversation's prompt grows with its age: the arm was said to take fewer tokens.
 #[tokio::test]
 async fn identical_arms_were_said_to_differ_once_one_was_stopped() {

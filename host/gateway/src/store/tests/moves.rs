@@ -33,8 +33,9 @@ fn dump() -> SessionDump {
         turns: 5,
         dropped_turns: 3,
         marker_template: Some("[{turns} older]".into()),
-        verbosity: Verbosity::Summary,
+        verbosity: Some(Verbosity::Summary),
         messages,
+        has_made_up_times: false,
         live: vec![live(0, None, 4), live(1, Some(Message::user(shortened)), 30), live(3, None, 9)],
         cases: vec![],
         images: vec![],
@@ -109,6 +110,44 @@ async fn a_conversation_that_comes_back_to_where_it_was_written_to_a_file_is_the
     store.restore(gone_on.clone(), true, NOW).await.unwrap();
     let active_at_ms = gone_on.active_at_ms.max(dump.active_at_ms);
     assert_eq!(store.dump(&key()).await.unwrap(), SessionDump { active_at_ms, ..gone_on });
+}
+
+/// Regression: times that were made up from the end of a file told its messages apart, and all were stored again.
+#[tokio::test]
+async fn messages_with_made_up_times_were_stored_again_once_their_file_had_grown() {
+    let home = home();
+    let store = open(&home);
+    let said = [Message::user("q1"), Message::assistant("a1"), Message::user("q2"), Message::assistant("a2")];
+    let of = |said: &[Message], since: i64| {
+        let stored = |(at, message): (i64, &Message)| DumpedMessage {
+            id: None,
+            message: message.clone(),
+            tokens: 1,
+            created_at_ms: at,
+        };
+        SessionDump {
+            turns: said.len() as u64 / 2,
+            messages: (since..).zip(said).map(stored).collect(),
+            has_made_up_times: true,
+            live: (0..said.len()).map(|index| DumpedLive { index, replacement: None, tokens: 1 }).collect(),
+            ..dump()
+        }
+    };
+    store.restore(of(&said[..2], NOW), false, NOW).await.unwrap();
+    store.restore(of(&said, NOW + 99), true, NOW).await.unwrap();
+    let after = store.dump(&key()).await.unwrap();
+    let kept: Vec<Message> = after.messages.into_iter().map(|stored| stored.message).collect();
+    assert_eq!((kept, after.live.len(), after.turns), (said.to_vec(), 4, 2));
+}
+
+/// Regression: pmk's files say nothing of it, and to import one took back what people had chosen.
+#[tokio::test]
+async fn an_import_that_says_nothing_of_tool_calls_set_back_what_is_shown_of_them() {
+    let home = home();
+    let store = open(&home);
+    store.restore(dump(), false, NOW).await.unwrap();
+    store.restore(SessionDump { verbosity: None, ..dump() }, true, NOW).await.unwrap();
+    assert_eq!(store.dump(&key()).await.unwrap().verbosity, Some(Verbosity::Summary));
 }
 
 /// What was erased was counted still.

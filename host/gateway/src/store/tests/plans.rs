@@ -196,6 +196,7 @@ const BY_INDEX: &[&str] = &[
     changes::FIND,
     changes::FIND_HANDED_ON,
     changes::FIND_REPLY,
+    changes::IN_DIRECT,
     intake::SET_MESSAGE,
     changes::SET_EDITED,
     intake::CALL_OFF,

@@ -302,3 +302,31 @@ async fn a_thread_that_a_parked_question_had_read_held_up_the_answer_to_another(
     assert_eq!(number(&home, "SELECT count(*) FROM inbox WHERE message LIKE '%zebra%'"), 0);
     store.record(next.turn, Recorded { revision: next.live.revision, ..recorded("q", "a") }, NOW).await.unwrap();
 }
+
+/// Regression: what was read of a thread stayed where it began with a message of the bot that was no answer. In a
+/// direct message, the front does not say whose thread it was.
+#[tokio::test]
+async fn a_thread_stayed_as_it_was_read_when_the_bots_own_message_that_began_it_was_deleted() {
+    for (channel, key, named) in [("C1", THREAD, Some(THREAD)), ("D1", "slack:dm:U1:1.1", None)] {
+        let home = home();
+        let store = open(&home);
+        let reply_to = ReplyTo { channel: channel.into(), thread_ts: Some("1.1".into()) };
+        let question = Inbound { ts: "1.5".into(), reply_to, ..inbound(key, "Ev1") };
+        let asked = ask(&store, store.accept(&question, NOW).await.unwrap().expect("a new message")).await;
+        let mut receipts = Receipts::default();
+        let background = Some(receipts.keep("the bot: a zebra"));
+        let of_it = Receipt { background, ..receipt(0, &mut receipts, vec![]) };
+        receipts.push(of_it);
+        store.record(asked.turn, Recorded { receipts, ..recorded("q", "a") }, NOW).await.unwrap();
+        store.finish(asked.turn, vec![sent(0, Some("1.6"))], vec![], NOW).await.unwrap();
+        for (ts, left) in [("1.2", 1), ("1.1", 0)] {
+            let (message, thread) = (MessageRef::new(channel, ts), named.map(|key| key.parse().unwrap()));
+            let deletion = Deletion { message, thread, of: DeletedAuthor::Own };
+            assert_eq!(store.delete(&deletion, None, NOW).await, Ok(Changed::Unknown), "what is deleted is to stay");
+            let words = ["(a question was here)", "(an answer was here)"].map(str::to_owned);
+            assert_eq!(store.delete(&deletion, Some(words), NOW).await, Ok(Changed::Unknown), "nobody answers there");
+            let kept = number(&home, "SELECT count(*) FROM text WHERE body LIKE '%zebra%'");
+            assert_eq!(kept, left, "{ts} in {channel}");
+        }
+    }
+}

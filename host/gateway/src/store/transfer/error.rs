@@ -46,6 +46,9 @@ pub enum TransferError {
     /// It was cut off: conversations may be missing without a trace.
     #[error("`{}` ends early, at line {line}; what came after is missing", path.display())]
     EndsEarly { path: PathBuf, line: usize },
+    /// As if it were cut off where reading fails.
+    #[error("`{}` cannot be read to its end: {source}; what comes after is missing", path.display())]
+    CutShort { path: PathBuf, source: io::Error },
     #[error("`{}`, line {line}: {what}", path.display())]
     Line { path: PathBuf, line: usize, what: String },
 }
@@ -74,7 +77,9 @@ impl TransferError {
             }
             TransferError::Newer { .. } => "upgrade pmk-host",
             TransferError::NotFull { .. } => "omit `--format` to detect the format",
-            TransferError::EndsEarly { .. } => "export it again, or copy the whole file",
+            TransferError::EndsEarly { .. } | TransferError::CutShort { .. } => {
+                "export it again, or copy the whole file"
+            }
             TransferError::Line { .. } => "export it again; the other conversations are intact",
         })
     }

@@ -74,8 +74,8 @@ struct SessionLine {
     turns: u32,
     dropped_turns: u32,
     marker: Option<String>,
-    #[serde(default)]
-    verbose: Verbosity,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    verbose: Option<Verbosity>,
     /// How many lines of each kind follow.
     messages: usize,
     live: usize,
@@ -206,7 +206,7 @@ impl Conversations {
             Some(Ok(Line::PmkHostSessions(Header { version }))) => {
                 Err(TransferError::Newer { path: path.to_owned(), found: version, known: VERSION })
             }
-            Some(Err(error @ TransferError::Read { .. })) => Err(error),
+            Some(Err(error @ TransferError::CutShort { .. })) => Err(error),
             _ => Err(TransferError::NotFull { path: path.to_owned() }),
         }
     }
@@ -220,7 +220,7 @@ impl Conversations {
                 Err(source) => {
                     // Nothing more is read, so nobody knows how the file ends.
                     self.must_end = false;
-                    return Some(Err(TransferError::Read { path: self.path.clone(), source }));
+                    return Some(Err(TransferError::CutShort { path: self.path.clone(), source }));
                 }
             };
             let text = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&line);
@@ -313,6 +313,7 @@ impl Conversations {
             marker_template: session.marker,
             verbosity: session.verbose,
             messages,
+            has_made_up_times: false,
             live,
             cases,
             images,

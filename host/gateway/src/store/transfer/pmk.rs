@@ -27,7 +27,7 @@ use super::{
     BYTE_ORDER_MARK, TransferError,
     flatten::{Flat, flatten},
 };
-use crate::store::{DumpedLive, DumpedMessage, SessionDump, Verbosity};
+use crate::store::{DumpedLive, DumpedMessage, SessionDump};
 
 /// pmk's own estimate of tokens: UTF-16 units over this.
 const UNITS_PER_TOKEN: f64 = 3.5;
@@ -50,7 +50,7 @@ pub struct Imported {
 /// `key` names the conversation; otherwise its path does, or the ids in it. A broken history is repaired.
 ///
 /// # Errors
-/// It cannot be read, it is no history, or nothing says which conversation it is.
+/// It cannot be read, it is no history, none of its lines is a message, or nothing says which conversation it is.
 pub fn read(path: &Path, key: Option<&SessionKey>, now_ms: i64) -> Result<Imported, TransferError> {
     let is_lines = path.extension().is_some_and(|extension| extension == "jsonl");
     let failed = |error: files::FileReadError| TransferError::Read { path: path.to_owned(), source: error.into() };
@@ -71,6 +71,7 @@ struct Raw {
     history: History,
     /// The time of each message.
     times: Vec<i64>,
+    has_made_up_times: bool,
     key: Option<SessionKey>,
     active_at_ms: i64,
     turns: Option<u64>,
@@ -147,6 +148,7 @@ fn read_session(path: &Path, file: File, now_ms: i64) -> Result<Raw, TransferErr
     let newest_first = (0..history.messages.len() as i64).rev();
     Ok(Raw {
         times: newest_first.map(|before| active_at_ms.saturating_sub(before.saturating_mul(APART_MS))).collect(),
+        has_made_up_times: true,
         history,
         key: key_of(&session.user_id, Place::Dm).or_else(|| key_of(&session.channel_id, Place::Channel)),
         active_at_ms,
@@ -169,7 +171,7 @@ fn key_of(id: &Value, place: fn(String) -> Place) -> Option<SessionKey> {
 /// Skips lines that are no messages, such as half a line after a crash, as pmk does; but reports them.
 fn read_lines(path: &Path, file: File, now_ms: i64) -> Result<Raw, TransferError> {
     let mut history = HistoryBuilder::default();
-    let (mut times, mut skipped) = (Vec::new(), Vec::new());
+    let (mut times, mut has_made_up_times, mut skipped) = (Vec::new(), false, Vec::new());
     for (number, line) in (1..).zip(Lines::new(BufReader::new(file))) {
         let line = line.map_err(|source| TransferError::Read { path: path.to_owned(), source })?;
         let text = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&line);
@@ -181,12 +183,20 @@ fn read_lines(path: &Path, file: File, now_ms: i64) -> Result<Raw, TransferError
             .and_then(|value| Ok((history.push(Some(number), &value)?, time(&value))));
         match read {
             Ok((false, _)) => skipped.push(format!("line {number}: a system prompt is left out")),
-            Ok((true, at)) => times.push(at.or(times.last().copied()).unwrap_or(now_ms)),
+            Ok((true, at)) => {
+                has_made_up_times |= at.is_none();
+                times.push(at.or(times.last().copied()).unwrap_or(now_ms));
+            }
             Err(error) => skipped.push(format!("{error}; the line is left out")),
         }
     }
+    let history = history.finish();
+    // pmk begins such a file with its first message: without any, it has lost what was in it.
+    if history.messages.is_empty() {
+        return Err(TransferError::NoMessage { path: path.to_owned() });
+    }
     let active_at_ms = times.iter().copied().max().unwrap_or(now_ms);
-    Ok(Raw { history: history.finish(), times, key: None, active_at_ms, turns: None, skipped })
+    Ok(Raw { history, times, has_made_up_times, key: None, active_at_ms, turns: None, skipped })
 }
 
 fn time(line: &Value) -> Option<i64> {
@@ -197,7 +207,7 @@ fn time(line: &Value) -> Option<i64> {
 impl Raw {
     /// Repairs the history. A marker becomes the count of dropped turns, from which the host writes its own marker.
     fn imported(self, key: SessionKey) -> Imported {
-        let Raw { history, times, active_at_ms, turns, skipped, .. } = self;
+        let Raw { history, times, has_made_up_times, active_at_ms, turns, skipped, .. } = self;
         let mut repairs: Vec<String> = skipped.into_iter().chain(history.unread).collect();
         let (said, dropped_turns) = without_the_hosts_own(history.messages, &mut repairs);
         let Repaired { messages, repairs: repaired } = history::repair_numbered(said);
@@ -234,9 +244,10 @@ impl Raw {
             turns: turns.unwrap_or(starts.len() as u64),
             dropped_turns,
             marker_template: None,
-            verbosity: Verbosity::default(),
+            verbosity: None,
             live,
             messages: kept,
+            has_made_up_times,
             cases: vec![],
             images: vec![],
         };

@@ -25,8 +25,9 @@ fn random_dump(seed: u64) -> SessionDump {
         turns: rng.below(9) as u64,
         dropped_turns: rng.below(3) as u32,
         marker_template: rng.chance(30).then(|| "[{turns}]".to_owned()),
-        verbosity: if rng.chance(30) { Verbosity::Full } else { Verbosity::Off },
+        verbosity: rng.chance(30).then_some(Verbosity::Full),
         messages: vec![],
+        has_made_up_times: false,
         live: vec![],
         cases: vec![],
         images: (0..rng.below(3)).map(|_| image(&rng.below(1_000).to_le_bytes())).collect(),
@@ -192,6 +193,7 @@ proptest! {
         let pmk::Imported { dump: back, .. } = pmk::read(&path, None, NOW).unwrap();
         prop_assert_eq!(&back.key, &dump.key);
         prop_assert_eq!((back.turns, back.active_at_ms), (dump.turns, dump.active_at_ms));
+        prop_assert_eq!((back.verbosity, back.has_made_up_times), (None, true));
         let again = folder.file("session.json", pmk::session_file(&back).as_bytes());
         let again = pmk::read(&again, None, NOW).unwrap().dump;
         let messages = |dump: SessionDump| dump.messages.into_iter().map(|stored| stored.message).collect::<Vec<_>>();

@@ -141,6 +141,13 @@ pub fn is_named(path: &Path) -> bool {
     path.file_name().is_some_and(|name| FILES.iter().any(|file| name == *file))
 }
 
+/// Returns the file because of which one of pmk's must not be written: the newest of the same conversation, which pmk
+/// would read instead. It may be that one itself.
+pub fn in_the_way(path: &Path) -> Option<PathBuf> {
+    let folder = path.parent().filter(|_| is_named(path))?;
+    FILES.iter().map(|name| folder.join(name)).find(|path| path.exists())
+}
+
 /// Returns the path of a conversation's file.
 ///
 /// # Errors

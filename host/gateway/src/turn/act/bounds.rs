@@ -1,6 +1,8 @@
 //! Limits that no message or directive can override: how often others are asked, and about which
 //! repositories.
 
+use std::sync::atomic::Ordering;
+
 use pmk_core::text::head;
 use pmk_knowledge::{Problem, Workspace};
 use pmk_system::threads::offload;
@@ -36,22 +38,26 @@ pub(super) async fn count(services: &Services, work: &mut Work<'_>, kind: Kind) 
     Ok(Some(services.messages.told_bounded(most, of)))
 }
 
-/// Returns the question to contacts, if there is one: it is counted already, but sent only once the answer is stored.
-pub(in crate::turn) fn unsent(work: &Work<'_>) -> Option<Asking> {
-    work.tally.escalation.as_ref().map(|_| asking(work, Kind::Escalate))
+/// Returns what is counted already and was not put to others, and how often it was counted: the question to contacts,
+/// which is sent only once the answer is stored, and questions to `mra`.
+pub(in crate::turn) fn unsent(work: &Work<'_>) -> Vec<(Asking, usize)> {
+    let to_people = usize::from(work.tally.escalation.is_some());
+    let to_mra = work.tally.mra_not_put.load(Ordering::Relaxed);
+    let unsent = [(Kind::Escalate, to_people), (Kind::MraAsk, to_mra)].into_iter().filter(|&(_, times)| times > 0);
+    unsent.map(|(kind, times)| (asking(work, kind), times)).collect()
 }
 
-/// Takes back this many counts of questions that an attempt has not put. The next attempt counts them again.
-pub(in crate::turn) async fn take_back(store: &Store, asking: Asking, times: usize) {
-    let kind = asking.kind;
-    if times > 0
-        && let Err(error) = store.take_back_asked(asking, times).await
-    {
-        tracing::warn!(%error, kind = kind.tag(), "what was ended counts against the hourly limit");
+/// Takes back the counts of questions that an attempt has not put. The next attempt counts them again.
+pub(in crate::turn) async fn take_back(store: &Store, unsent: Vec<(Asking, usize)>) {
+    for (asking, times) in unsent {
+        let kind = asking.kind;
+        if let Err(error) = store.take_back_asked(asking, times).await {
+            tracing::warn!(%error, kind = kind.tag(), "what was ended counts against the hourly limit");
+        }
     }
 }
 
-pub(super) fn asking(work: &Work<'_>, kind: Kind) -> Asking {
+fn asking(work: &Work<'_>, kind: Kind) -> Asking {
     let inbound = &work.turn.inbound;
     Asking { kind, front: inbound.key.front, user: inbound.user.clone(), session: work.turn.session }
 }

@@ -1,6 +1,12 @@
 //! Questions to `mra` about a repository.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Instant,
+};
 
 use pmk_core::{CapVerdict, Origin, text::head};
 use pmk_policy::IncomingInput;
@@ -28,7 +34,7 @@ use crate::{
 const MAX_SHOWN_CHARS: usize = 2_500;
 
 /// Returns the question to put to `mra`, or the text for the model that says why it is not put. Only a question that
-/// will be asked is counted.
+/// will be asked is counted; if the attempt ends before, that is [taken back](bounds::take_back).
 pub(super) async fn admit(
     services: &Services,
     work: &mut Work<'_>,
@@ -51,7 +57,10 @@ pub(super) async fn admit(
     };
     match bounds::count(services, work, Kind::MraAsk).await? {
         Some(why) => told(&why),
-        None => Ok(Ok(asked)),
+        None => {
+            *work.tally.mra_not_put.get_mut() += 1;
+            Ok(Ok(asked))
+        }
     }
 }
 
@@ -61,6 +70,7 @@ struct Asking<'a> {
     actor: &'a str,
     repo: &'a str,
     stop: &'a CancellationToken,
+    not_put: &'a AtomicUsize,
     begun: Instant,
     ended: Option<Event>,
 }
@@ -69,8 +79,11 @@ impl Drop for Asking<'_> {
     fn drop(&mut self) {
         let ended = match self.ended.take() {
             Some(ended) => ended,
-            // The next start asks it again, and notes it then.
-            None if self.stop.is_cancelled() => return,
+            // The next start asks it again, and counts and notes it then.
+            None if self.stop.is_cancelled() => {
+                self.not_put.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
             None => {
                 let duration_ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
                 ended(self.actor, AskEnded { repo: self.repo, ok: false, retried: false, duration_ms })
@@ -99,11 +112,13 @@ pub(super) async fn ask(services: &Services, work: &Work<'_>, question: &MraQues
         steps += 1;
         show(if is_raw { line.to_owned() } else { services.messages.mra_goes_on(question.repo(), steps) });
     };
+    work.tally.mra_not_put.fetch_sub(1, Ordering::Relaxed);
     let mut asking = Asking {
         journal: &work.ports.journal,
         actor: &work.turn.inbound.user,
         repo: question.repo(),
         stop: &services.stop,
+        not_put: &work.tally.mra_not_put,
         begun: Instant::now(),
         ended: None,
     };

@@ -149,6 +149,19 @@ fn what_only_looks_like_an_overflow_is_none() {
     }
 }
 
+/// Once, only a wait with a field or a header of its own was heeded: a quota per minute was reported to the admins as
+/// missing money, and the model was not asked again.
+#[test]
+fn a_quota_whose_wait_is_only_in_its_words_is_no_missing_money() {
+    let quota = "You exceeded your current quota, please check your plan and billing details.";
+    let per_minute = serde_json::json!({"error": {"message": format!("{quota}\nPlease retry in 36.5s.")}}).to_string();
+    let wanted = ErrorClass::RateLimited { retry_after: Some(Duration::from_millis(36_500)) };
+    for status in [Some(429), Some(400), None] {
+        assert_eq!(of(status, &per_minute).class, wanted, "{status:?}");
+        assert_eq!(class(status, quota), "billing", "{status:?}");
+    }
+}
+
 /// Sentences of people and models. None is an error message, whatever the status.
 const PROSE: &[&str] = &[
     "Let's investigate the context overflow bug.",

@@ -1,5 +1,7 @@
 //! The report on a terminal: metrics down, policies across.
 
+use std::cell::RefCell;
+
 use pmk_core::Language;
 use pmk_policy::Rung;
 
@@ -9,17 +11,20 @@ use crate::{exchange::recover::replan, messages::terminal};
 /// Returns rows of cells in the reader's language, the heading first; columns of numbers have a heading with `#`. A row
 /// that is part of the row above is indented.
 pub fn rows(report: &Report, language: Language) -> Vec<Vec<String>> {
-    let mut rows = Vec::new();
     let heading = report.policies.iter().map(|policy| format!("#{}", policy.label));
-    rows.push(std::iter::once(String::new()).chain(heading).collect());
-    let mut row = |name: &str, cell: &dyn Fn(usize) -> String| {
+    let rows: RefCell<Vec<Vec<String>>> = RefCell::new(vec![std::iter::once(String::new()).chain(heading).collect()]);
+    let row_in = |language: Language, name: &str, cell: &dyn Fn(usize) -> String| {
         let cells: Vec<String> = (0..report.policies.len()).map(cell).collect();
         // Rows without any value are left out.
         if cells.iter().any(|cell| cell != "0" && cell != "-") || ALWAYS.contains(&name) {
             let name = terminal::translated(name, language).into_owned();
-            rows.push(std::iter::once(name).chain(cells).collect());
+            rows.borrow_mut().push(std::iter::once(name).chain(cells).collect());
         }
     };
+    let row = |name: &str, cell: &dyn Fn(usize) -> String| row_in(language, name, cell);
+    // Categories are the words of whoever asks: they stay as they are.
+    let row_of_category =
+        |name: &str, cell: &dyn Fn(usize) -> String| row_in(Language::English, &format!("  {name}"), cell);
     let tally = |at: usize| &report.policies[at].outcome.tally;
     let score = |at: usize| &report.policies[at].outcome.score;
     let totals = |at: usize| &report.results.totals[at];
@@ -32,14 +37,14 @@ pub fn rows(report: &Report, language: Language) -> Vec<Vec<String>> {
     row("cost in dollars", &|at| report.policies[at].cost.map_or("-".into(), |cost| format!("{cost:.2}")));
     row("evidence visible", &|at| percent(share(score(at).visible, score(at).with_evidence)));
     for category in categories(report) {
-        row(&format!("  {category}"), &|at| {
+        row_of_category(category, &|at| {
             let score = totals(at).scores.get(category).copied().unwrap_or_default();
             percent(share(score.visible, score.with_evidence))
         });
     }
     row("questions answered", &|at| percent(share(score(at).answered, score(at).with_answer)));
     for category in categories(report) {
-        row(&format!("  {category}"), &|at| {
+        row_of_category(category, &|at| {
             let score = totals(at).scores.get(category).copied().unwrap_or_default();
             percent(share(score.answered, score.with_answer))
         });
@@ -64,7 +69,7 @@ pub fn rows(report: &Report, language: Language) -> Vec<Vec<String>> {
     row("failures", &|at| count(tally(at).failures));
     row("refused by the guard", &|at| count(tally(at).rejections));
     row("corrected by the guard", &|at| count(tally(at).corrections));
-    rows
+    rows.into_inner()
 }
 
 /// Rows that are shown even if they are all zero.
