@@ -14,9 +14,11 @@ pub(super) fn command<'a>(home: &Path, credentials: impl IntoIterator<Item = &'a
     let words: String = words.iter().map(|word| format!(" {}", quoted(word))).collect();
     // That account may not be allowed into the folder in which the command is given.
     let folder = std::path::absolute(home).unwrap_or_else(|_| home.to_owned());
-    let folder = quoted(&format!("WorkingDirectory={}", folder.display())).into_owned();
+    let folder = folder.to_string_lossy();
+    let folder = quoted(&folder);
     format!(
-        "systemd-run --pty -p {folder} -p User={user} -p EnvironmentFile=-{ENVIRONMENT_FILE}{credentials} pmk-host{words}"
+        "systemd-run --pty -p WorkingDirectory={folder} -p User={user} -p EnvironmentFile=-{ENVIRONMENT_FILE}{credentials} \
+         pmk-host{words}"
     )
 }
 
