@@ -28,7 +28,7 @@ const MALFORMED: &str = r#"{"error":{"type":"invalid_request_error","message":"m
 /// What every summary begins with.
 pub const SUMMARY: &str = "They went through the parts one by one.";
 
-/// What it begins to say before it breaks off.
+/// What it begins to say before it breaks off, or starts over.
 pub const TAKEN_BACK: &str = "Let me see.";
 
 /// The name of a question, which is part of its text.
@@ -335,9 +335,10 @@ impl WorldsModel {
             world.witness.spent(usage.input_tokens, usage.output_tokens);
             meter.add(usage);
         };
+        let beginning = format!("{TAKEN_BACK}\n\nIt has teeth.\n\nThey turn.\n\nThey are many.\n\n");
         if world.strikes(Trouble::ModelBreaksOff) {
             if let Some(listener) = listener {
-                self.says(&format!("{TAKEN_BACK}\n\nIt has teeth.\n\nThey turn.\n\n"), listener, false).await;
+                self.says(&beginning, listener, false).await;
             }
             charge();
             return Err(ModelError::new(ErrorClass::Transport, "the stream ended early"));
@@ -391,6 +392,9 @@ impl WorldsModel {
         if let (Some(listener), Some(_)) = (listener, call) {
             for number in 0..world.dice("paragraphs").usize(0..12) {
                 text.push_str(&format!("\n\nThe gear of part {number} turns."));
+            }
+            if world.dice("starts over").u8(0..6) == 0 {
+                self.says(&beginning, listener, false).await;
             }
             self.says(&text, listener, true).await;
         }
