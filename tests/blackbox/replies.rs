@@ -173,6 +173,18 @@ async fn a_file_in_doubt_is_looked_for() {
     assert_eq!(scene.slack.call_count("files.completeUploadExternal"), 1);
 }
 
+/// Regression: one failure, and only its beginning was posted.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_answer_was_cut_because_its_file_could_not_be_uploaded_at_once() {
+    let scene = Scene::new(&answer(30)).await;
+    let _gateway = scene.start().await;
+    scene.slack.fault_times("files.getUploadURLExternal", 1, Fault::Status(503));
+    scene.slack.fault_times("upload", 1, Fault::Status(500));
+    let asked = scene.slack.dm("U1", "預算？");
+    assert_eq!(scene.replies(&asked, 2).await.len(), 2, "its first part and its file");
+    assert!(scene.home.events("reply.cut").is_empty());
+}
+
 /// Once, an answer became 225 posts when no file could be uploaded.
 #[tokio::test(flavor = "multi_thread")]
 async fn where_files_are_refused_an_answer_without_end_is_not_posted_without_end() {

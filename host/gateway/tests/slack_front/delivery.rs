@@ -162,13 +162,13 @@ async fn a_document_that_cannot_be_posted_is_refused_and_nothing_of_it_shows() {
     let rig = Rig::start().await;
     let (place, said) = (place("D1", None), speech("the whole answer"));
     let file = Delivery { kind: Kind::Document, ..numbered(1, &place, &said) };
-    for (step, fault) in [
-        ("files.getUploadURLExternal", Fault::Error("missing_scope")),
-        ("files.getUploadURLExternal", Fault::Status(500)),
-        ("upload", Fault::Status(500)),
-        ("files.completeUploadExternal", Fault::Error("not_in_channel")),
+    for (step, times, fault) in [
+        ("files.getUploadURLExternal", 1, Fault::Error("missing_scope")),
+        ("files.getUploadURLExternal", 3, Fault::Status(500)),
+        ("upload", 3, Fault::Status(500)),
+        ("files.completeUploadExternal", 1, Fault::Error("not_in_channel")),
     ] {
-        rig.slack.fault_times(step, 1, fault.clone());
+        rig.slack.fault_times(step, times, fault.clone());
         let refused = rig.front.deliver(file.clone()).await;
         assert!(matches!(refused, Err(FrontError::Refused { .. })), "{step} {fault:?}: {refused:?}");
         assert!(rig.slack.messages("D1").is_empty());

@@ -1,6 +1,6 @@
 //! Delivers one part of a reply, in another form if Slack refuses the first one.
 
-use std::{borrow::Cow, collections::VecDeque};
+use std::{borrow::Cow, collections::VecDeque, time::Duration};
 
 use reqwest::Url;
 use serde::{Deserialize, de::IgnoredAny};
@@ -24,6 +24,9 @@ use crate::{
 /// How often a part that is too long for Slack is halved. After that, the pieces are sent as plain
 /// text.
 const MAX_HALVINGS: u32 = 2;
+
+/// The pauses after which a file is uploaded again: without it, people get only the beginning of an answer.
+const UPLOADED_AGAIN_AFTER: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
 
 /// The form in which a piece of a part is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -246,8 +249,17 @@ pub(super) async fn document(web: &Web, part: &Delivery<'_>) -> Result<(), Front
     if let Some(answer) = web.instead_of::<_, Shared>("files.upload", &all) {
         return answer.map(drop).map_err(CallFailure::while_running);
     }
-    // Until it is shared nothing has happened, so any failure may be handled in another way.
-    let uploaded = upload(web, &name, content).await;
+    // Until it is shared nothing has happened, so it may be repeated, and any failure may be handled in another way.
+    let mut pauses = UPLOADED_AGAIN_AFTER.into_iter();
+    let uploaded = loop {
+        match upload(web, &name, content).await {
+            Err(failure) if failure.may_pass() && !failure.was_put_off() => match pauses.next() {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None => break Err(failure),
+            },
+            uploaded => break uploaded,
+        }
+    };
     let file_id = uploaded.map_err(|failure| match failure.was_put_off() {
         true => failure.while_running(),
         false => FrontError::Refused { what: failure.to_string(), may_pass: false },
