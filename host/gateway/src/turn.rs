@@ -178,7 +178,7 @@ async fn answer(
         let mut work = begun.inspect_err(|_| {
             // Policies may have been asked by then.
             if let Some(journal) = journal.get() {
-                batch.give_up(record::given_up_early(journal));
+                batch.give_up_early(record::given_up_early(journal));
             }
         })?;
         let outcome =

@@ -2,7 +2,10 @@
 //! meanwhile.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -46,6 +49,7 @@ pub struct Batch {
     ids: Vec<InboxId>,
     said: AnswerSoFar,
     given_up: Mutex<GivenUp>,
+    has_tried: AtomicBool,
     dispatcher: Arc<Dispatcher>,
 }
 
@@ -88,8 +92,21 @@ impl Batch {
 
     /// Keeps the results of the current attempt, which is abandoned.
     pub fn give_up(&self, attempt: GivenUp) {
+        self.has_tried.store(true, Ordering::Relaxed);
         let mut given_up = self.lock_given_up();
         *given_up = attempt.after(std::mem::take(&mut given_up));
+    }
+
+    /// Keeps those of the current attempt, which is abandoned before there was a request.
+    pub fn give_up_early(&self, attempt: GivenUp) {
+        self.has_tried.store(true, Ordering::Relaxed);
+        let mut given_up = self.lock_given_up();
+        *given_up = std::mem::take(&mut *given_up).and_early(attempt);
+    }
+
+    /// Returns whether an attempt at these very messages was abandoned.
+    pub fn has_tried(&self) -> bool {
+        self.has_tried.load(Ordering::Relaxed)
     }
 
     /// Takes the results of all abandoned attempts.
@@ -168,6 +185,7 @@ impl Dispatcher {
             ids,
             said: AnswerSoFar::default(),
             given_up: Mutex::new(given_up),
+            has_tried: AtomicBool::new(false),
             dispatcher: Arc::clone(self),
         })
     }

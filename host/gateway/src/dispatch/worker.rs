@@ -66,8 +66,8 @@ impl Dispatcher {
             given_up = match self.see_through(&batch).await {
                 BatchOutcome::On => {
                     let is_apart = queues::lock(&self.queues).is_apart(&key);
-                    if is_apart {
-                        // If it was over already, the attempt was one at the next message, too.
+                    if is_apart && !batch.has_tried() {
+                        // It was over already, and the attempt was one at the next message, too.
                         batch.take_given_up()
                     } else {
                         // Somebody else has ended its messages, and no other message is charged for them.

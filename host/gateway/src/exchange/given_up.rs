@@ -37,6 +37,21 @@ impl GivenUp {
         self.events.extend(lasting(events));
     }
 
+    /// Adds an attempt that ended before there was a request: what an earlier one has come to stays.
+    pub fn and_early(self, early: GivenUp) -> GivenUp {
+        if self.outcome == TurnOutcome::default() {
+            return early.after(self);
+        }
+        let mut all = self;
+        if all.outcome.tags == early.outcome.tags {
+            all.outcome.failed |= early.outcome.failed;
+            all.outcome.skipped |= early.outcome.skipped;
+        }
+        all.events = lasting(all.events);
+        all.events.extend(early.events);
+        all
+    }
+
     /// Adds the results of earlier attempts that still count.
     pub fn after(mut self, earlier: GivenUp) -> GivenUp {
         self.usage.add(earlier.usage);
@@ -72,6 +87,17 @@ fn lasting(mut events: Vec<TaggedEvent>) -> Vec<TaggedEvent> {
 mod tests {
     use super::*;
     use crate::ledger::PolicyAsked;
+
+    /// Regression: an attempt that ended while its request was prepared took the place of one that had failed.
+    #[test]
+    fn what_an_attempt_had_come_to_was_forgotten_for_one_that_ended_early() {
+        let outcome = |failed, skipped| TurnOutcome { failed, skipped, overflowed: failed, ..TurnOutcome::default() };
+        let whole = GivenUp { outcome: outcome(true, false), ..GivenUp::default() };
+        let early = GivenUp { outcome: outcome(false, true), ..GivenUp::default() };
+        let both = whole.and_early(early.clone()).outcome;
+        assert!(both.failed && both.skipped && both.overflowed, "{both:?}");
+        assert_eq!(GivenUp::default().and_early(early.clone()).outcome, early.outcome, "there was none before it");
+    }
 
     /// Regression: nothing told of them if people edited the question, although the policy stayed suspended.
     #[test]

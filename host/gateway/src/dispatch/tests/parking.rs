@@ -222,6 +222,22 @@ async fn what_was_spent_on_a_batch_taken_apart_was_nobodys_if_its_first_message_
     assert_eq!(house.turns.log().events, [] as [String; 0], "it is the answer's, and no line of its own");
 }
 
+/// Regression: what it had spent by itself was charged to the next one.
+#[tokio::test(start_paused = true)]
+async fn what_the_first_message_of_a_batch_had_spent_by_itself_was_the_next_ones() {
+    let house = collected(["over", "next"], |text, tries| match (text, tries) {
+        // The newest of both.
+        ("next", 1) => Play::Spent(1, TurnFailure::Apart),
+        ("over", 1) => Play::Spent(10, TurnFailure::Anew),
+        ("over", _) => Play::Gone,
+        _ => Play::Answer,
+    })
+    .await;
+    assert_eq!(house.answered(), ["over", "next"]);
+    assert_eq!(spent_by_ledger(&house), [] as [u64; 0], "nothing is charged to the next");
+    assert_eq!(house.turns.log().events, ["token.usage", "token.usage"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_a_stopped_turn_had_come_to_was_no_arms() {
     let house = house(SEQUENTIAL, |_, _| Play::Spent(10, TurnFailure::Over(None)));
