@@ -219,12 +219,14 @@ async fn a_credential_that_only_the_service_gets_is_not_called_missing() {
     }
     let with = "-p EnvironmentFile=-/etc/pmk-host/environment -p LoadCredential=app -p LoadCredential=bot \
                 -p LoadCredential=key pmk-host --home HOME doctor --offline`";
-    assert!(shown.contains("`systemd-run --pty -p WorkingDirectory=HOME -p User=") && shown.contains(with), "{shown}");
+    let here = std::env::current_dir().expect("a folder");
+    let there = format!("`systemd-run --pty -p WorkingDirectory=-{} -p User=", here.display());
+    assert!(shown.contains(&there) && shown.contains(with), "{shown}");
     // It checks what was to be checked here.
     let mut named = command();
     named.args(["--policy", "strict", "--policy", "own.wasm", "--set", "standard.language=zh-TW", "--no-wasi"]);
     let shown = clinic.complaints(named).await;
-    let folder = std::env::current_dir().expect("a folder").join("own.wasm").display().to_string();
+    let folder = here.join("own.wasm").display().to_string();
     let with = format!("doctor --policy strict --policy {folder} --set 'standard.language=zh-TW' --no-wasi --offline`");
     assert!(shown.contains(&with), "{with}: {shown}");
     // The password of the store is such a credential, too.

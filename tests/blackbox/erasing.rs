@@ -192,3 +192,20 @@ fn what_one_person_has_written_is_erased_while_the_gateway_runs() {
         assert_eq!(home.run(&[&["sessions", "erase"], both].concat(), "").status.code(), Some(2), "{both:?}");
     }
 }
+
+/// Regression: a shell would have taken what follows the `;` for another command.
+#[test]
+fn a_key_in_the_command_that_erases_all_of_it_was_not_quoted() {
+    let home = Home::new();
+    let in_channel = |user: &str, event_id: &str, text: &str| {
+        json!({"user": user, "channel": "C;1", "event_id": event_id, "text": text}).to_string()
+    };
+    let said = [in_channel("U1", "Ev1", "The launch is on Friday."), in_channel("U2", "Ev2", "The budget is 40.")];
+    home.run(&RUN, &said.join("\n")).ok();
+    let imported = "INSERT INTO message (session_id, role, origin, blocks, tokens, chars, created_at) \
+                    SELECT session_id, role, origin, blocks, tokens, chars, created_at FROM message \
+                    WHERE origin = 'user' AND blocks LIKE '%budget%'";
+    assert_eq!(store(&home).execute(imported, []), Ok(1));
+    let erased = home.run(&["sessions", "erase", "--from", "U1"], "").ok().stderr;
+    assert!(erased.contains("`sessions erase 'console:channel:C;1'` erases the whole"), "{erased}");
+}

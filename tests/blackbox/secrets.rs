@@ -245,8 +245,9 @@ fn a_command_beside_the_service_takes_the_password_from_the_usual_places_or_says
     let told = listed(None);
     let way =
         format!(" -p LoadCredential=pmk-store-password pmk-host --home {} sessions parked`", home.path().display());
-    // The account may not be allowed into the folder in which the command is given.
-    let there = format!("systemd-run --pty -p WorkingDirectory={} -p User=", home.path().display());
+    // Relative paths are meant from here, and the account may not be allowed in here.
+    let here = std::env::current_dir().expect("a folder");
+    let there = format!("systemd-run --pty -p WorkingDirectory=-{} -p User=", here.display());
     assert!(told.contains(&there) && told.contains(&way), "{told}");
     assert!(listed(Some("secret")).contains("cannot reach the database"), "{}", listed(Some("secret")));
 }

@@ -84,6 +84,17 @@ fn the_number_of_a_turn_to_go_back_to_was_nowhere_to_be_seen() {
     assert_eq!((of("turn"), of("live_turn")), (all.len(), live.len() - 1));
 }
 
+/// Regression: a shell would have taken what follows the `;` for another command.
+#[test]
+fn a_key_in_the_command_that_numbers_the_turns_was_not_quoted() {
+    let home = Home::new();
+    let said = json!({"user": "U;1", "text": "hello", "event_id": "Ev1"}).to_string();
+    home.run(&["run", "--model", "sim"], &said).ok();
+    let refused = home.run(&["sessions", "reset", "console:dm:U;1", "--to-turn", "2"], "");
+    assert_eq!(refused.status.code(), Some(1), "{}", refused.stdout);
+    assert!(refused.stderr.contains(" sessions show 'console:dm:U;1'` numbers"), "{}", refused.stderr);
+}
+
 /// Once, it became a file called `-`.
 #[test]
 fn an_export_for_standard_output_went_into_a_file_called_so() {

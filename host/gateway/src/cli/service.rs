@@ -12,12 +12,12 @@ pub(super) fn command<'a>(home: &Path, credentials: impl IntoIterator<Item = &'a
     let credentials: String =
         credentials.into_iter().map(|name| format!(" -p LoadCredential={}", quoted(name))).collect();
     let words: String = words.iter().map(|word| format!(" {}", quoted(word))).collect();
-    // That account may not be allowed into the folder in which the command is given.
-    let folder = std::path::absolute(home).unwrap_or_else(|_| home.to_owned());
+    // Relative paths are meant from here; with the `-`, it runs although that account may not be allowed in here.
+    let folder = std::env::current_dir().unwrap_or_else(|_| home.to_owned());
     let folder = folder.to_string_lossy();
     let folder = quoted(&folder);
     format!(
-        "systemd-run --pty -p WorkingDirectory={folder} -p User={user} -p EnvironmentFile=-{ENVIRONMENT_FILE}{credentials} \
+        "systemd-run --pty -p WorkingDirectory=-{folder} -p User={user} -p EnvironmentFile=-{ENVIRONMENT_FILE}{credentials} \
          pmk-host{words}"
     )
 }

@@ -11,6 +11,7 @@ use clap::Args;
 use pmk_system::{
     error::Failure,
     home::{HomeError, HomeLock},
+    service,
 };
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -24,7 +25,7 @@ use super::{
     context::{Context, block_on},
     output::{print, print_json},
 };
-use crate::{control, stderr::Spinner};
+use crate::{control, presence::state::State, stderr::Spinner};
 
 /// The longest wait, in seconds: a day. The time of the end must be one that a clock can show.
 const MOST_SECONDS: u64 = 86_400;
@@ -76,7 +77,7 @@ impl StopCommand {
                 "process {pid} was told to stop but is still running after {} s",
                 self.timeout
             ))
-            .hint(what_to_do(pid)));
+            .hint(what_to_do(pid, unit_of(&context.home, pid).as_deref())));
         }
         tell(context, Some(pid))
     }
@@ -89,17 +90,33 @@ pub(super) fn is_its_gateway(home: &Path, pid: u32) -> Result<bool, Failure> {
     Ok(HomeLock::is_open_in(home, pid) || block_on(async { Ok(control::listener(home).await) })? == Some(pid))
 }
 
-/// What to do about a process that has not ended in time.
-fn what_to_do(pid: u32) -> String {
+/// Whether the gateway of this home, which is this process, is started again by a service manager.
+pub(super) fn is_supervised(home: &Path, pid: u32) -> bool {
+    // Only a terminal's or a service's variables tell; a job of cron, for example, is in a unit as well.
+    State::read(home).is_some_and(|state| state.pid == pid && state.supervised)
+}
+
+/// The unit of the system's manager that runs the gateway of this home, which is this process.
+fn unit_of(home: &Path, pid: u32) -> Option<String> {
+    is_supervised(home, pid).then(|| service::unit_of(pid)).flatten()
+}
+
+/// What to do about a process that has not ended in time, and about the unit that would start it again.
+fn what_to_do(pid: u32, unit: Option<&str>) -> String {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The state follows the name, which may contain anything.
     let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start());
-    match state.is_some_and(|state| state.starts_with(['T', 't'])) {
-        true => format!("it is suspended: `kill -CONT {pid}` lets it go on, and then it ends"),
-        false => format!(
-            "wait, or see in its log what it is doing; `kill -9 {pid}` ends it at once, and what it has accepted is answered after the next start"
-        ),
+    if state.is_some_and(|state| state.starts_with(['T', 't'])) {
+        return format!("it is suspended: `kill -CONT {pid}` lets it go on, and then it ends");
     }
+    let command = match unit {
+        // Killed by other means, it would be started again.
+        Some(unit) => format!("`systemctl stop {unit}`"),
+        None => format!("`kill -9 {pid}`"),
+    };
+    format!(
+        "wait, or see in its log what it is doing; {command} ends it at once, and what it has accepted is answered after the next start"
+    )
 }
 
 /// Waits for the end of a process, and so for the release of its lock.
@@ -121,4 +138,20 @@ fn tell(context: &Context, stopped: Option<u32>) -> Result<(), Failure> {
     }
     let told = context.translated(if stopped.is_some() { "stopped" } else { "not running" });
     print(&format!("{told}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::what_to_do;
+
+    /// Regression: killed by its number, a service was back five seconds later; and told to end at once, it was, too.
+    #[test]
+    fn a_service_that_was_ended_at_once_was_started_again() {
+        let pid = std::process::id();
+        assert!(what_to_do(pid, None).contains(&format!("`kill -9 {pid}` ends it")));
+        assert!(what_to_do(pid, Some("pmk-host")).contains("`systemctl stop pmk-host` ends it"));
+        // With this code, a second signal ends it.
+        let unit = include_str!("../../../../packaging/pmk-host.service");
+        assert!(unit.lines().any(|line| line == "SuccessExitStatus=130"), "{unit}");
+    }
 }

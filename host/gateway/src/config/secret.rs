@@ -193,9 +193,13 @@ impl Secret {
 
     fn of_command(&self, command: &str, limit: Option<Duration>) -> Result<SecretString, Failure> {
         let key = &self.key;
-        let output =
-            self.output_of(command, limit).or_hint(format!("`{key}.cmd` in gateway.json is run by `sh -c`"))?;
         let hint = "run it by hand: it must print the secret, and nothing else, on standard output";
+        let output = match self.output_of(command, limit) {
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                return Err(Failure::new(format!("`{key}.cmd` in gateway.json did not end in time")).hint(hint));
+            }
+            output => output.or_hint(format!("`{key}.cmd` in gateway.json is run by `sh -c`"))?,
+        };
         if !output.status.success() {
             let status = output.status;
             return Err(Failure::new(format!("`{key}.cmd` in gateway.json failed with {status}")).hint(hint));
@@ -217,26 +221,21 @@ impl Secret {
         shell.args(["-c", command]).stdin(Stdio::null()).stderr(Stdio::inherit()).process_group(0);
         let child = shell.stdout(Stdio::piped()).spawn()?;
         let group = Pid::from_child(&child);
-        let (running, ended) = mpsc::channel::<()>();
-        thread::scope(|scope| {
-            let waiting = scope.spawn(move || {
-                let is_over = |within: Duration| ended.recv_timeout(within) != Err(RecvTimeoutError::Timeout);
-                let told_after = limit.map_or(TOLD_AFTER, |limit| limit.min(TOLD_AFTER));
-                if is_over(told_after) {
-                    return Ok(());
-                }
-                tracing::warn!("waiting for the command in `{}.cmd` of gateway.json", self.key);
-                let Some(limit) = limit.filter(|limit| !is_over(*limit - told_after)) else { return Ok(()) };
-                // An error means that there is nothing left to kill.
-                let _ = kill_process_group(group, Signal::KILL);
-                Err(format!("it did not end within {:.0} s", limit.as_secs_f64()))
-            });
-            let output = child.wait_with_output();
-            drop(running);
-            match waiting.join() {
-                Ok(Err(late)) => Err(io::Error::new(io::ErrorKind::TimedOut, late)),
-                _ => output,
+        let (sender, ended) = mpsc::channel();
+        // After the limit, nobody receives it: a process that left the group may keep the pipe open for ever.
+        thread::spawn(move || drop(sender.send(child.wait_with_output())));
+        let told_after = limit.map_or(TOLD_AFTER, |limit| limit.min(TOLD_AFTER));
+        let output = ended.recv_timeout(told_after).or_else(|_| {
+            tracing::warn!("waiting for the command in `{}.cmd` of gateway.json", self.key);
+            match limit {
+                Some(limit) => ended.recv_timeout(limit.saturating_sub(told_after)),
+                None => ended.recv().map_err(RecvTimeoutError::from),
             }
+        });
+        output.unwrap_or_else(|_| {
+            // An error means that there is nothing left to kill.
+            let _ = kill_process_group(group, Signal::KILL);
+            Err(io::ErrorKind::TimedOut.into())
         })
     }
 }
@@ -273,9 +272,21 @@ mod tests {
         let limit = Some(std::time::Duration::from_millis(100));
         let read = |value: Value| Secret::read("slack.botToken", Some(&value)).expect("a secret").expect("one");
         let late = read(json!({"cmd": "printf xoxb-1; sleep 600"})).resolve_within(limit).expect_err("it hangs");
-        assert!(late.to_string().contains("did not end within"), "{late}");
+        assert!(late.to_string().contains("did not end in time"), "{late}");
         let got = read(json!({"cmd": "printf xoxb-1"})).resolve_within(limit.map(|limit| limit * 100));
         assert_eq!(got.expect("a token").expose_secret(), "xoxb-1");
+    }
+
+    /// Regression: the limit did not help against what had left the group and kept standard output open.
+    #[test]
+    fn what_a_command_had_started_elsewhere_was_waited_for_without_end() {
+        let folder = tempfile::tempdir().expect("a folder");
+        // It goes on for as long as the folder is there.
+        let loops = format!("while [ -e {} ]; do sleep 0.1; done", folder.path().display());
+        let command = format!("setsid sh -c '{loops}' 2>/dev/null");
+        let secret = Secret::read("slack.botToken", Some(&json!({"cmd": command}))).expect("a secret").expect("one");
+        let late = secret.resolve_within(Some(Duration::from_secs(1))).expect_err("it hangs");
+        assert!(late.to_string().contains("did not end in time"), "{late}");
     }
 
     #[test]

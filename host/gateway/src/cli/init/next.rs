@@ -6,10 +6,14 @@ use pmk_system::{
 };
 
 use super::{
-    super::{context::Context, doctor, stop::is_its_gateway},
+    super::{
+        context::Context,
+        doctor,
+        stop::{is_its_gateway, is_supervised},
+    },
     Answers,
 };
-use crate::{config::Config, diagnostics::doctor::Finding, messages::Messages, presence::state::State};
+use crate::{config::Config, diagnostics::doctor::Finding, messages::Messages};
 
 /// The unit in `packaging`.
 const UNIT: &str = "pmk-host";
@@ -87,10 +91,8 @@ pub(super) fn after(context: &Context, answers: &Answers, config: &Config, findi
 fn running(context: &Context) -> Option<Running> {
     let home = &context.home;
     let pid = HomeLock::holder_of(home).ok()?.filter(Holder::is_gateway)?.pid;
-    // Only a terminal's or a service's variables tell; a job of cron, for example, is in a unit as well.
-    let is_supervised = State::read(home).is_some_and(|state| state.pid == pid && state.supervised);
     let unit = || is_its_gateway(home, pid).is_ok_and(|is| is).then(|| service::unit_of(pid)).flatten();
-    Some(match is_supervised {
+    Some(match is_supervised(home, pid) {
         true => unit().map_or(Running::Supervised, Running::Unit),
         false => Running::ByHand,
     })

@@ -257,7 +257,9 @@ fn say(context: &Context, target: &Target, erased: ErasedOfPerson) {
 
 /// Says what stays in a conversation with others.
 fn say_left(context: &Context, key: &SessionKey, ErasedMessages { summaries, imported, .. }: ErasedMessages) {
-    let whole = format!("`sessions erase {key}` erases the whole conversation");
+    let text = key.to_string();
+    let quoted = shlex::try_quote(&text).unwrap_or_else(|_| text.as_str().into());
+    let whole = format!("`sessions erase {quoted}` erases the whole conversation");
     if summaries > 0 {
         let what = format!("summaries in `{key}` that may still contain what was erased: {summaries}");
         context.notice(&what, Some(&whole));

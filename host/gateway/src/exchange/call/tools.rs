@@ -44,8 +44,9 @@ impl Tools {
         let Some(support) = ports.tools() else { return Ok(false) };
         let has_calls = request.messages.iter().any(|message| message.has_tools());
         let may_be_the_tools = has_calls || !request.tools.is_empty();
-        // Without a call, nothing of tools can be wrong with a history.
-        let is_known = !has_calls && (support.takes_tools().is_some() || error.action() == Action::Repair);
+        // Without a call, nothing of tools can be wrong with a history. A request with tools to a model that is known to take
+        // none was made before that was known.
+        let is_known = !has_calls && (support.takes_tools() == Some(true) || error.action() == Action::Repair);
         match error.action() {
             Action::Fence if may_be_the_tools => support.were_refused("said", &error.to_string()).await,
             Action::Probe | Action::Repair if may_be_the_tools && !self.was_suspected && !is_known => {
