@@ -40,7 +40,6 @@ const NOT_SAID: &[&str] = &[
     "prompt is too long: {} tokens > {} maximum",
     "seed pair",
     "sessions reset KEY",
-    "sessions show {}",
     "several people",
     "standard (embedded)",
     "store check",
